@@ -24,7 +24,14 @@ from punchlist.storage.transitions import transition
 from punchlist.toolcalls import approvals, repository
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion, OnExpiry
 from punchlist.toolcalls.lifecycle import APPROVAL, OPEN_APPROVALS, ApprovalAction, ApprovalStatus
-from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, event_reason, new_approval, to_storable_text
+from punchlist.toolcalls.stored_call import (
+    StoredApproval,
+    StoredCall,
+    event_reason,
+    new_approval,
+    stored_outcome,
+    to_storable_text,
+)
 
 ESCALATION = "escalation"
 """The kind of message that a conversation receives when a question is not answered in time."""
@@ -60,7 +67,7 @@ def record_answer(tx: Transaction, call_id: str, answer: ApprovalAnswer, redacto
     if found.answer is not None:
         return
     changes = {
-        "outcome": answer.outcome.value,
+        "outcome": stored_outcome(answer),
         "reason": to_storable_text(redactor.text(answer.reason)),
         "arguments": None if answer.arguments is None else json.dumps(answer.arguments, sort_keys=True),
         "answered_by": str(answer.actor),

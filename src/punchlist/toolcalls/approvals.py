@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -12,23 +10,11 @@ from typing import Final
 from punchlist.errors import InvalidInput
 from punchlist.kernel import text
 from punchlist.kernel.actors import Actor
-from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Rule, Verdict, fingerprint
+from punchlist.toolcalls.policy import PolicyDecision, Rule, RuleLifetime, Verdict, fingerprint
 from punchlist.toolcalls.tool import AgentTool, Arguments
 
 MAX_REASON_LENGTH: Final = 2_000
 EXPIRED_MESSAGE: Final = "The question was not answered in time, so the call was not run. No person has decided this."
-
-
-# Programs whose first argument is a subcommand: `git push` is not `git status`.
-_WITH_SUBCOMMANDS: Final = frozenset(
-    "apt brew bun cargo docker dotnet flutter gcloud gh git go gradle helm just kubectl make mvn npm nx pip pipx pnpm "  # noqa: SIM905
-    "podman poetry rails rustup systemctl terraform uv yarn".split()
-)
-# Programs that run other programs: "always" covers exactly these words.
-_RUN_ANYTHING: Final = frozenset(
-    "awk bash deno env eval fish find ksh node nohup npx perl php python python3 ruby sh ssh sudo timeout uvx xargs "  # noqa: SIM905
-    "zsh".split()
-)
 
 
 class ApprovalOutcome(StrEnum):
@@ -66,6 +52,8 @@ class ApprovalQuestion:
     asked_at: datetime
     prefixes: tuple[tuple[str, ...], ...] = ()
     """The command prefixes that "always for this prefix" would allow."""
+    lines: tuple[tuple[str, ...], ...] = ()
+    """The whole commands that it would allow besides."""
     server: str | None = None
     expires_at: datetime | None = None
     on_expiry: OnExpiry = OnExpiry.WAIT
@@ -74,7 +62,7 @@ class ApprovalQuestion:
     def outcomes(self) -> list[ApprovalOutcome]:
         """The possible outcomes."""
         needs = {
-            ApprovalOutcome.PROCEED_ALWAYS_PREFIX: self.prefixes,
+            ApprovalOutcome.PROCEED_ALWAYS_PREFIX: self.prefixes or self.lines,
             ApprovalOutcome.PROCEED_ALWAYS_SERVER: self.server,
         }
         return [outcome for outcome in ApprovalOutcome if needs.get(outcome, True)]
@@ -88,28 +76,12 @@ class ApprovalAnswer:
     """The arguments to use instead, for MODIFY."""
     reason: str = ""
     """For CANCEL: the model reads it."""
+    lifetime: RuleLifetime = RuleLifetime.SESSION
+    """Of the rule, for an "always" answer."""
 
     @property
     def proceeds(self) -> bool:
         return self.outcome is not ApprovalOutcome.CANCEL
-
-
-def approvable_prefixes(judged: Sequence[JudgedPart]) -> tuple[tuple[str, ...], ...]:
-    """The command prefixes (program and subcommand) that would allow a line like this one."""
-    asked = [part for part in judged if part.decision.verdict is Verdict.ASK]
-    if not asked or not all(part.words for part in asked):
-        return ()
-    return tuple(dict.fromkeys(_prefix(part.words) for part in asked))
-
-
-def _prefix(words: tuple[str, ...]) -> tuple[str, ...]:
-    program = posixpath.basename(words[0])
-    if program in _RUN_ANYTHING:
-        return words
-    rest = words[1:]
-    if program not in _WITH_SUBCOMMANDS or not rest or rest[0].startswith("-"):
-        return words[:1]
-    return words[:3] if rest[0] in ("run", "exec") and len(rest) > 1 else words[:2]
 
 
 def validate_answer(question: ApprovalQuestion, answer: ApprovalAnswer) -> None:
@@ -124,16 +96,23 @@ def validate_answer(question: ApprovalQuestion, answer: ApprovalAnswer) -> None:
 
 
 def rules_from_answer(answer: ApprovalAnswer, question: ApprovalQuestion, tool: AgentTool) -> list[Rule]:
-    """The session rules of an "always" answer."""
-    source = f"said by {answer.actor}"
-    match answer.outcome:
+    """The rules of an "always" answer."""
+    rule = always_rule(answer.outcome, question, tool.name, fingerprint(tool))
+    return [] if rule is None else [replace(rule, source=f"said by {answer.actor}", lifetime=answer.lifetime)]
+
+
+def always_rule(
+    outcome: ApprovalOutcome, question: ApprovalQuestion, tool: str, definition: str | None = None
+) -> Rule | None:
+    """What an "always" answer would allow; None for other answers."""
+    match outcome:
         case ApprovalOutcome.PROCEED_ALWAYS_TOOL:
-            return [Rule(Verdict.ALLOW, tool.name, fingerprint=fingerprint(tool), source=source)]
+            return Rule(Verdict.ALLOW, tool, fingerprint=definition)
         case ApprovalOutcome.PROCEED_ALWAYS_PREFIX:
-            return [Rule(Verdict.ALLOW, tool.name, commands=question.prefixes, source=source)]
+            return Rule(Verdict.ALLOW, tool, commands=question.prefixes, lines=question.lines)
         case ApprovalOutcome.PROCEED_ALWAYS_SERVER:
-            return [Rule(Verdict.ALLOW, server=question.server, source=source)]
-    return []
+            return Rule(Verdict.ALLOW, server=question.server)
+    return None
 
 
 def permission_from_answer(answer: ApprovalAnswer) -> PolicyDecision:

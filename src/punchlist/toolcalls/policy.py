@@ -1,30 +1,31 @@
-"""Policy: allow a call, ask a person, or deny it. Pure.
+"""Policy: allow a call, ask a person, or deny it.
 
-Rules come from the settings and from the session ("always allow …"); in each list the first match wins.
-A denying rule of the settings is final; otherwise the session rules decide, since a person chose them;
-otherwise the settings; otherwise the mode.
+Rules come from the settings and from "always" answers. In this order:
 
-A command line is parsed and every command in it is judged; the strictest verdict holds. Allowing rules
-match literally: exactly these words, no assignment before the command, no redirection to a file. Asking
-and denying rules match generously: the program can be given by its path, options can come in between, and
-a line that cannot be fully parsed is treated as if such a rule could apply. So every doubt leads to a
-question, not to a run.
+1. A rule that denies wins, wherever it is. If it is not certain that it applies, a person is asked.
+2. An "always" rule allows, since a person chose it.
+3. Of the asking and allowing rules of the settings, the first match decides.
+4. The mode decides.
+
+A command line is parsed and every command in it is judged; the strictest verdict holds. What a rule allows has limits,
+except in mode yolo: arguments that write or run something, paths outside the workspace and files that define what
+agents do are asked about. So every doubt leads to a question, not to a run. Pure, except that paths are resolved.
 """
 
 from __future__ import annotations
 
-import posixpath
-import re
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from punchlist.toolcalls.paths import PathResolver, protected_part
 from punchlist.toolcalls.tool import AgentTool, Arguments, Effect
 
 if TYPE_CHECKING:
-    from punchlist.toolcalls.shell import SimpleCommand
+    from punchlist.toolcalls.rule_match import CommandInLine
 
 
 class Mode(StrEnum):
@@ -32,6 +33,14 @@ class Mode(StrEnum):
     DEFAULT = "default"
     AUTO_EDIT = "auto-edit"
     YOLO = "yolo"
+
+
+class RuleLifetime(StrEnum):
+    """How long an "always" answer holds."""
+
+    RUN = "run"
+    SESSION = "session"
+    PERMANENT = "permanent"
 
 
 class Verdict(StrEnum):
@@ -48,10 +57,6 @@ _BY_MODE: Final = {
     Mode.AUTO_EDIT: {**_ALWAYS_ALLOWED, Effect.EDIT: Verdict.ALLOW, Effect.EXECUTE: Verdict.ASK},
     Mode.YOLO: dict.fromkeys(Effect, Verdict.ALLOW),
 }
-PROTECTED_PATHS: Final = ("*/punchlist.toml", "*/.punchlist", "*/.punchlist/*", "*/.git", "*/.git/*")
-"""Files that define what agents may do: an agent that may edit must not extend its own permissions."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A verdict for the calls that match all its conditions."""
@@ -60,23 +65,38 @@ class Rule:
     tool: str = "*"
     """The name of a tool, or a pattern with `*`."""
     commands: tuple[tuple[str, ...], ...] = ()
-    """Command prefixes as words; one of them must match."""
+    """Command prefixes as words; one of them, or one of `lines`, must match."""
+    lines: tuple[tuple[str, ...], ...] = ()
+    """Whole commands as words: nothing may follow them."""
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Patterns that the named arguments must match."""
     modes: frozenset[Mode] = frozenset(Mode)
     server: str | None = None
     fingerprint: str | None = None
     """Of the tool when the person chose "always": a tool that has changed since needs approval again."""
+    folder: str | None = None
+    """The folder that its paths start from; None for the root of the workspace."""
     why: str = ""
     source: str = "a rule"
+    id: str | None = None
+    """Of a stored "always" rule."""
+    lifetime: RuleLifetime | None = None
+    """Of an "always" rule; None for a rule of the settings."""
+    project: str | None = None
+    """The folder of the project that an "always" rule is for."""
+    owner: str | None = None
+    """The process that a rule for one run belongs to."""
 
     def __str__(self) -> str:
         about = [self.tool if self.server is None else f"every tool of {self.server}"]
-        about += [f"commands starting with {' / '.join(' '.join(words) for words in self.commands)}"] * bool(
-            self.commands
-        )
+        about += [f"commands starting with {_joined(self.commands)}"] * bool(self.commands)
+        about += [f"exactly {_joined(self.lines)}"] * bool(self.lines)
         about += [f"{name} = {pattern}" for name, pattern in self.arguments.items()]
         return f"{self.verdict} {', '.join(about)} ({self.source})"
+
+
+def _joined(commands: Sequence[Sequence[str]]) -> str:
+    return " / ".join(" ".join(words) for words in commands)
 
 
 class PolicyDecision(NamedTuple):
@@ -89,8 +109,15 @@ class JudgedPart(NamedTuple):
     """One part of a call, such as one command of a line, with its decision."""
 
     part: str
-    words: tuple[str, ...]
     decision: PolicyDecision
+    command: CommandInLine | None = None
+
+
+class _Match(NamedTuple):
+    rule: Rule
+    certain: bool = True
+    covered: int = 0
+    """The number of words of the command that the rule names; 0 for a rule about the whole tool."""
 
 
 def fingerprint(tool: AgentTool) -> str | None:
@@ -100,64 +127,190 @@ def fingerprint(tool: AgentTool) -> str | None:
 
 
 class Policy:
-    def __init__(self, mode: Mode = Mode.DEFAULT, rules: Sequence[Rule] = (), session: Iterable[Rule] = ()) -> None:
-        self.mode = mode
+    def __init__(
+        self,
+        mode: Mode = Mode.DEFAULT,
+        rules: Sequence[Rule] = (),
+        session: Iterable[Rule] = (),
+        *,
+        paths: PathResolver | None = None,
+    ) -> None:
+        """`session` are the "always" rules that apply. `paths` resolves the paths of the workspace; default: those
+        of the current folder."""
+        self._mode = mode
         self.rules = tuple(rules)
         self.session_rules = list(session)
-        self._modes = {
-            effect: PolicyDecision(verdict, _mode_reason(mode, effect, verdict))
-            for effect, verdict in _BY_MODE[mode].items()
-        }
+        self.paths = paths or PathResolver(os.getcwd())
+        self._on_change: list[Callable[[], None]] = []
+
+    @property
+    def mode(self) -> Mode:
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        """Change the mode: the next decision follows it, and calls that wait for approval are judged again."""
+        self._mode = mode
+        for notify in list(self._on_change):
+            notify()
+
+    def on_change(self, notify: Callable[[], None]) -> None:
+        self._on_change.append(notify)
 
     def decide(self, tool: AgentTool, arguments: Arguments) -> PolicyDecision:
-        if tool.command(arguments) is None:
-            return self._judge(tool, arguments, None)
         return strictest(self.judge(tool, arguments))
 
     def judge(self, tool: AgentTool, arguments: Arguments) -> list[JudgedPart]:
         """The decision on each part of a call; never empty."""
         line = tool.command(arguments)
         if line is None:
-            return [JudgedPart(tool.name, (), self._judge(tool, arguments, None))]
-        from punchlist.toolcalls.shell import parse
+            return [JudgedPart(tool.name, self._judge(tool, arguments, None))]
+        from punchlist.toolcalls.command_line import commands_of, drop_harmless
 
-        parsed = parse(line)
+        parsed, commands = commands_of(line, self.paths)
         judged = [
             JudgedPart(
-                " ".join(command.words) or "(unknown program)", command.words, self._judge(tool, arguments, command)
+                " ".join(each.command.words) or "(unknown program)",
+                self._judge(tool, arguments, each, is_line=True),
+                each,
             )
-            for command in parsed.commands
+            for each in commands
         ]
         if parsed.unclear or not judged:
-            decision = self._judge(tool, arguments, None)
             why = parsed.unclear or "it contains no command"
-            judged.append(JudgedPart(f"({why})", (), decision))
-        return judged
+            judged.append(JudgedPart(f"({why})", self._judge(tool, arguments, None, is_line=True)))
+        return drop_harmless(judged, commands)
 
-    def _judge(self, tool: AgentTool, arguments: Arguments, command: SimpleCommand | None) -> PolicyDecision:
-        if not self.rules and not self.session_rules:
-            return self._by_mode(tool, arguments)
-        settings = _first(self.rules, self.mode, tool, arguments, command)
-        if settings is not None and settings.verdict is Verdict.DENY:
-            return settings
-        session = _first(self.session_rules, self.mode, tool, arguments, command)
-        return session or settings or self._by_mode(tool, arguments)
+    def _judge(
+        self, tool: AgentTool, arguments: Arguments, command: CommandInLine | None, *, is_line: bool = False
+    ) -> PolicyDecision:
+        by_mode = self._by_mode(tool)
+        doubt: Rule | None = None
+        asking: _Match | None = None
+        allowing: list[_Match] = []
+        for rule in (*self.session_rules, *self.rules):
+            # After a deny that is certain nothing else counts; after the first asking rule, no allowing one does.
+            if rule.verdict is Verdict.ALLOW and asking is not None:
+                continue
+            match = self._match(rule, tool, arguments, command, is_line)
+            if match is None:
+                continue
+            if rule.verdict is Verdict.DENY:
+                if match.certain:
+                    return PolicyDecision(Verdict.DENY, _reason(rule), rule)
+                doubt = doubt or rule
+            elif rule.verdict is Verdict.ALLOW:
+                allowing.append(match)
+            else:
+                asking = asking or match
+        if doubt is not None:
+            return self._at_least(by_mode, PolicyDecision(Verdict.ASK, f"this rule may apply: {_reason(doubt)}", doubt))
+        if allowing:
+            return self._within_limits(allowing, tool, arguments, command)
+        if asking is not None:
+            prefix = "" if asking.certain else "this rule may apply: "
+            named = asking.rule.modes != frozenset(Mode)
+            decision = PolicyDecision(Verdict.ASK, f"{prefix}{_reason(asking.rule)}", asking.rule)
+            return decision if named else self._at_least(by_mode, decision)
+        if by_mode.verdict is Verdict.ALLOW and self._mode is not Mode.YOLO:
+            return self._protected(tool, arguments) or by_mode
+        return by_mode
 
-    def _by_mode(self, tool: AgentTool, arguments: Arguments) -> PolicyDecision:
-        decision = self._modes[tool.effect]
-        if self.mode is Mode.YOLO:
-            return decision
-        if tool.server is not None and tool.effect is Effect.READ:
+    def _at_least(self, by_mode: PolicyDecision, decision: PolicyDecision) -> PolicyDecision:
+        """A question does not loosen what the mode denies."""
+        return by_mode if by_mode.verdict is Verdict.DENY else decision
+
+    def _within_limits(
+        self, allowing: Sequence[_Match], tool: AgentTool, arguments: Arguments, command: CommandInLine | None
+    ) -> PolicyDecision:
+        """The first rule that allows the call within its limits, or the reason to ask."""
+        problem: PolicyDecision | None = None
+        for match in allowing:
+            exceeded = None if self._mode is Mode.YOLO else self._limit(match, tool, arguments, command)
+            if exceeded is None:
+                return PolicyDecision(Verdict.ALLOW, _reason(match.rule), match.rule)
+            problem = problem or exceeded
+        assert problem is not None
+        return problem
+
+    def _limit(
+        self, match: _Match, tool: AgentTool, arguments: Arguments, command: CommandInLine | None
+    ) -> PolicyDecision | None:
+        if command is None:
+            return self._protected(tool, arguments)
+        from punchlist.toolcalls.command_line import limit
+
+        why = limit(command, match.covered)
+        return None if why is None else PolicyDecision(Verdict.ASK, f"{why}, and {match.rule} does not cover that")
+
+    def _protected(self, tool: AgentTool, arguments: Arguments) -> PolicyDecision | None:
+        if tool.effect is not Effect.EDIT:
+            return None
+        for key in tool.resources(arguments).writes:
+            path = key.removeprefix("file:")
+            if protected_part(path):
+                return PolicyDecision(Verdict.ASK, f"{path} defines what agents and tools do")
+        return None
+
+    def _by_mode(self, tool: AgentTool) -> PolicyDecision:
+        if tool.server is not None and tool.effect is Effect.READ and self._mode is not Mode.YOLO:
             return PolicyDecision(Verdict.ASK, f"only its server claims that {tool.name} does not change anything")
-        if decision.verdict is Verdict.ALLOW and tool.effect is Effect.EDIT:
-            for key in tool.resources(arguments).writes:
-                if any(fnmatchcase(key, pattern) for pattern in PROTECTED_PATHS):
-                    return PolicyDecision(Verdict.ASK, f"{key.partition(':')[2]} defines what agents may do")
-        return decision
+        return _MODE_DECISIONS[self._mode, tool.effect]
+
+    def _match(
+        self, rule: Rule, tool: AgentTool, arguments: Arguments, command: CommandInLine | None, is_line: bool
+    ) -> _Match | None:
+        """How a rule applies; None when it does not."""
+        if self._mode not in rule.modes or not fnmatchcase(tool.name, rule.tool):
+            return None
+        if rule.server is not None and rule.server != tool.server:
+            return None
+        allows = rule.verdict is Verdict.ALLOW
+        if allows and _is_void(rule, self._mode, tool):
+            return None
+        certain = True
+        for result in self._argument_results(rule, tool, arguments, allows):
+            if result is False:
+                return None
+            certain = certain and result is True
+        if not rule.commands and not rule.lines:
+            return _Match(rule, certain)
+        if not is_line:
+            return None
+        if allows:
+            count = command.covered(rule.commands, rule.lines, rule.folder) if command else 0
+            return _Match(rule, certain, count) if count else None
+        results = [command.may_be(words, rule.folder) for words in rule.commands] if command else [None]
+        if True in results:
+            return _Match(rule, certain)
+        return _Match(rule, certain=False) if None in results else None
+
+    def _argument_results(
+        self, rule: Rule, tool: AgentTool, arguments: Arguments, allows: bool
+    ) -> Iterator[bool | None]:
+        if not rule.arguments:
+            return
+        from punchlist.toolcalls.rule_match import ArgumentPattern, argument_value
+
+        for name, pattern in rule.arguments.items():
+            wanted = ArgumentPattern(name, pattern, rule.folder)
+            value = arguments[name] if name in arguments else argument_value(tool.input_schema, arguments, name)
+            yield wanted.allows(value, self.paths) if allows else wanted.may_apply(value, self.paths)
 
 
 def strictest(judged: Sequence[JudgedPart]) -> PolicyDecision:
     return max((part.decision for part in judged), key=lambda decision: _STRICTNESS[decision.verdict])
+
+
+def _reason(rule: Rule) -> str:
+    return f"{rule}{f': {rule.why}' if rule.why else ''}"
+
+
+def _is_void(rule: Rule, mode: Mode, tool: AgentTool) -> bool:
+    """Whether an allowing rule does not count: in plan mode, unless it names that mode, and for a changed tool."""
+    if mode is Mode.PLAN and tool.effect is not Effect.READ and rule.modes == frozenset(Mode):
+        return True
+    return rule.fingerprint is not None and rule.fingerprint != fingerprint(tool)
 
 
 def _mode_reason(mode: Mode, effect: Effect, verdict: Verdict) -> str:
@@ -171,72 +324,8 @@ def _mode_reason(mode: Mode, effect: Effect, verdict: Verdict) -> str:
     return f"{what} {how} in mode {mode}"
 
 
-def _first(
-    rules: Sequence[Rule], mode: Mode, tool: AgentTool, arguments: Arguments, command: SimpleCommand | None
-) -> PolicyDecision | None:
-    for rule in rules:
-        verdict = _applies(rule, mode, tool, arguments, command)
-        if verdict is not None:
-            doubt = "" if verdict is rule.verdict else "this rule may apply: "
-            return PolicyDecision(verdict, f"{doubt}{rule}{f': {rule.why}' if rule.why else ''}", rule)
-    return None
-
-
-def _applies(
-    rule: Rule, mode: Mode, tool: AgentTool, arguments: Arguments, command: SimpleCommand | None
-) -> Verdict | None:
-    """The verdict of a rule on a call; ASK when a stricter verdict could apply, None when the rule does not match."""
-    if mode not in rule.modes or not fnmatchcase(tool.name, rule.tool):
-        return None
-    if rule.server is not None and rule.server != tool.server:
-        return None
-    allows = rule.verdict is Verdict.ALLOW
-    if allows and _is_void(rule, mode, tool):
-        return None
-    if not all(_matches(arguments.get(name), pattern, allows) for name, pattern in rule.arguments.items()):
-        return None
-    if not rule.commands or tool.command(arguments) is None:
-        return None if rule.commands else rule.verdict
-    if command is None:
-        return None if allows else Verdict.ASK
-    if allows:
-        return Verdict.ALLOW if any(_starts_with(command, words) for words in rule.commands) else None
-    doubts = [_may_start_with(command, words) for words in rule.commands]
-    if True in doubts:
-        return rule.verdict
-    return Verdict.ASK if None in doubts else None
-
-
-def _is_void(rule: Rule, mode: Mode, tool: AgentTool) -> bool:
-    """Whether an allowing rule does not count: in plan mode, unless it names that mode, and for a changed tool."""
-    if mode is Mode.PLAN and tool.effect is not Effect.READ and rule.modes == frozenset(Mode):
-        return True
-    return rule.fingerprint is not None and rule.fingerprint != fingerprint(tool)
-
-
-def _matches(value: Any, pattern: str, allows: bool) -> bool:
-    if value is None:
-        return False
-    text = str(value)
-    # `docs/../x` is not in docs; a denying rule matches both spellings.
-    plain = posixpath.normpath(re.sub("^//+", "/", text)) if "/" in text else text
-    if allows:
-        return fnmatchcase(plain, pattern)
-    return fnmatchcase(plain, pattern) or fnmatchcase(text, pattern)
-
-
-def _starts_with(command: SimpleCommand, words: tuple[str, ...]) -> bool:
-    return not command.assignments and not command.writes and command.words[: len(words)] == words
-
-
-def _may_start_with(command: SimpleCommand, words: tuple[str, ...]) -> bool | None:
-    """Whether these words match a command; None when its unknown words could make it match."""
-    if not command.words:
-        # A plain assignment runs no program; an unknown program could be any.
-        return False if command.complete else None
-    if posixpath.basename(command.words[0]) != words[0]:
-        return False
-    rest = iter(command.words[1:])
-    if all(word in rest for word in words[1:]):
-        return True
-    return False if command.complete else None
+_MODE_DECISIONS: Final = {
+    (mode, effect): PolicyDecision(verdict, _mode_reason(mode, effect, verdict))
+    for mode, verdicts in _BY_MODE.items()
+    for effect, verdict in verdicts.items()
+}

@@ -28,14 +28,16 @@ from punchlist.toolcalls.model import (
     ToolCallRequest,
     Transition,
 )
-from punchlist.toolcalls.policy import Rule, Verdict, fingerprint
+from punchlist.toolcalls.policy import Rule, RuleLifetime, Verdict, fingerprint
 from punchlist.toolcalls.tool import Resources
 from punchlist.toolcalls.validation import MAX_ARGUMENTS_LENGTH
 
 _MAX_NAME_LENGTH: Final = 200
 _MAX_REASON_LENGTH: Final = 10_000
 _ENCODE: Final = compact_encoder(default=repr)
-_RULE_FIELDS: Final = ("verdict", "tool", "commands", "server", "fingerprint", "source")
+_RULE_FIELDS: Final = (
+    *("verdict", "tool", "commands", "lines", "server", "fingerprint", "source", "lifetime", "project", "owner"),
+)
 """The fields of a rule that an "always" answer sets."""
 
 
@@ -115,11 +117,13 @@ class StoredApproval(NamedTuple):
 
     @property
     def as_question(self) -> ApprovalQuestion:
+        covered = json.loads(self.prefixes)
         return ApprovalQuestion(
             self.question,
             self.why,
             parse_timestamp(self.asked_at),
-            tuple(tuple(words) for words in json.loads(self.prefixes)),
+            tuple(tuple(words) for words in covered if isinstance(words, list)),
+            tuple(tuple(words["line"]) for words in covered if isinstance(words, dict)),
             self.server,
             parse_timestamp(self.expires_at) if self.expires_at else None,
             OnExpiry(self.on_expiry),
@@ -136,7 +140,14 @@ class StoredApproval(NamedTuple):
             return None
         role, _, name = self.answered_by.partition(":")
         arguments = json.loads(self.arguments) if self.arguments else None
-        return ApprovalAnswer(ApprovalOutcome(self.outcome), Actor(Role(role), name), arguments, self.reason)
+        outcome, _, lifetime = self.outcome.partition(":")
+        return ApprovalAnswer(
+            ApprovalOutcome(outcome),
+            Actor(Role(role), name),
+            arguments,
+            self.reason,
+            RuleLifetime(lifetime or RuleLifetime.SESSION),
+        )
 
 
 def call_from_row(row: tuple[Any, ...]) -> StoredCall:
@@ -225,7 +236,7 @@ def new_approval(call: StoredCall, question: ApprovalQuestion, redactor: Redacto
         question=to_storable_text(redactor.text(question.text)),
         why=to_storable_text(redactor.text(question.why)),
         # A redacted prefix matches no command, so a prefix that holds a secret allows nothing.
-        prefixes=_ENCODE(redactor.value(question.prefixes)),
+        prefixes=_ENCODE(redactor.value([*question.prefixes, *({"line": words} for words in question.lines)])),
         server=question.server,
         asked_at=timestamp(question.asked_at),
         expires_at=timestamp(question.expires_at) if question.expires_at else None,
@@ -266,5 +277,14 @@ def rule_to_json(rule: Rule) -> str:
 def rule_from_json(text: str) -> Rule:
     stored = json.loads(text)
     stored["verdict"] = Verdict(stored["verdict"])
-    stored["commands"] = tuple(map(tuple, stored["commands"]))
+    for name in ("commands", "lines"):
+        stored[name] = tuple(map(tuple, stored.get(name, ())))
+    if stored.get("lifetime"):
+        stored["lifetime"] = RuleLifetime(stored["lifetime"])
     return Rule(**stored)
+
+
+def stored_outcome(answer: ApprovalAnswer) -> str:
+    """The outcome, with the lifetime of its rule unless that is the session."""
+    has_other = answer.outcome.startswith("proceed_always") and answer.lifetime is not RuleLifetime.SESSION
+    return f"{answer.outcome}:{answer.lifetime}" if has_other else answer.outcome.value

@@ -12,7 +12,8 @@ from typing import Final
 
 from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, json_type
-from punchlist.toolcalls.approvals import ApprovalExpiry, ApprovalQuestion, approvable_prefixes
+from punchlist.toolcalls.always import offered_coverage
+from punchlist.toolcalls.approvals import ApprovalExpiry, ApprovalQuestion
 from punchlist.toolcalls.concurrency import find_cycle
 from punchlist.toolcalls.model import CallError, ToolCallRequest
 from punchlist.toolcalls.policy import Policy, PolicyDecision, Verdict, fingerprint
@@ -117,18 +118,25 @@ class CallValidator:
         self, tool: AgentTool, request: ToolCallRequest, decision: PolicyDecision, now: datetime
     ) -> ApprovalQuestion:
         judged = self.policy.judge(tool, request.arguments)
-        shown = tool.preview(request.arguments)
-        if len(shown) > MAX_PREVIEW_LENGTH:
-            shown = f"{shown[:MAX_PREVIEW_LENGTH]}\n… [{len(shown) - MAX_PREVIEW_LENGTH:,} more characters]"
+        coverage = offered_coverage(self.policy, tool, request.arguments, judged)
         return ApprovalQuestion(
-            text=shown,
+            text=question_text(tool, request.arguments),
             why=decision.why,
             asked_at=now,
-            prefixes=approvable_prefixes(judged),
+            prefixes=coverage.prefixes,
+            lines=coverage.lines,
             server=tool.server,
             expires_at=self._expiry.deadline(now),
             on_expiry=self._expiry.action,
         )
+
+
+def question_text(tool: AgentTool, arguments: Arguments) -> str:
+    """What a person reads before approving a call. Computed again, it shows whether a file has changed since."""
+    shown = tool.preview(arguments)
+    if len(shown) > MAX_PREVIEW_LENGTH:
+        shown = f"{shown[:MAX_PREVIEW_LENGTH]}\n… [{len(shown) - MAX_PREVIEW_LENGTH:,} more characters]"
+    return shown
 
 
 def unknown_tool(name: object, tools: Iterable[str]) -> CallError:

@@ -59,7 +59,10 @@ def load_tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
         if project.permissions and not trust.trusts(settings.project.path):
             distrusted = project.permissions
             project = ToolSettings(project.policy.without_permissions(), sandbox=project.sandbox.without_permissions())
-        layers.append(project)
+        # The paths in the rules of a project start from the folder of its file, wherever the workspace is.
+        folder = str(settings.project.path.resolve().parent)
+        rules = tuple(replace(rule, folder=folder) for rule in project.policy.rules)
+        layers.append(replace(project, policy=replace(project.policy, rules=rules)))
     if settings.user is not None:
         layers.append(_read(settings.user))
     servers = {server.name: server for layer in reversed(layers) for server in layer.servers}
@@ -179,8 +182,8 @@ def _rule(table: SettingsTable) -> Rule:
         Verdict(table.text("decision", one_of=list(Verdict))),
         table.text("tool", "*"),
         commands,
-        table.text_map("arguments"),
-        frozenset(map(Mode, modes)) or frozenset(Mode),
+        arguments=table.text_map("arguments"),
+        modes=frozenset(map(Mode, modes)) or frozenset(Mode),
         why=table.text("why"),
         source=f"{table.path.name}, {table.name}",
     )

@@ -109,7 +109,7 @@ async def open_tool_session(
         tools = {**found, **{tool.name: tool for tool in extra}}
         if allowed is not None:
             tools = {name: tool for name, tool in tools.items() if allowed(name)}
-        policy = session_policy(site.settings, mode, calls)
+        policy = session_policy(site, mode, calls)
         writer = BatchWriter(calls, site.store)
         scheduler = CoreToolScheduler(
             validator=CallValidator(
@@ -146,8 +146,11 @@ async def available_tools(site: ToolSite) -> AsyncIterator[tuple[dict[str, Agent
         yield {tool.name: tool for tool in (*remote, *native)}, notes
 
 
-def session_policy(settings: ToolSettings, mode: Mode | None, calls: ToolCallService) -> Policy:
-    return Policy(mode or settings.policy.mode or Mode.DEFAULT, settings.policy.rules, calls.session_rules())
+def session_policy(site: ToolSite, mode: Mode | None, calls: ToolCallService) -> Policy:
+    settings = site.settings.policy
+    return Policy(
+        mode or settings.mode or Mode.DEFAULT, settings.rules, calls.session_rules(), paths=site.workspace.paths
+    )
 
 
 def native_tools(

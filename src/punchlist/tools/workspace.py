@@ -15,6 +15,7 @@ from typing import Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.storage.sqlite import is_open_here
+from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.tool import Resources, ToolFailure
 
 MAX_PATH_LENGTH: Final = 4_096
@@ -27,6 +28,11 @@ class Workspace:
     def __init__(self, root: Path, extra_folders: Iterable[Path] = ()) -> None:
         self.root = Path(os.path.realpath(root))
         self._allowed = (self.root, *(Path(os.path.realpath(folder.expanduser())) for folder in extra_folders))
+
+    @property
+    def paths(self) -> PathResolver:
+        """Resolves paths for the rules of the policy."""
+        return PathResolver(self.root, self._allowed[1:])
 
     def locate(self, path: str) -> Path:
         """Resolve a path given by a model; refuse one that leads outside."""

@@ -26,7 +26,7 @@ def show(cli: CliContext, mode: ModeOption = None, session: SessionOption = None
     services = cli.in_session(session)
     warn_untrusted(services)
     site = services.site(cli.user_scope(services), Path.cwd())
-    policy = session_policy(site.settings, _mode(mode), site.call_service())
+    policy = session_policy(site, _mode(mode), site.call_service())
     rules = [*(("settings", rule) for rule in policy.rules), *(("session", rule) for rule in policy.session_rules)]
     cli.show(
         {"mode": policy.mode.value, "rules": [{"rule": str(rule), "from": origin} for origin, rule in rules]},
@@ -72,7 +72,7 @@ async def _explain(site: ToolSite, name: str, arguments: Any, mode: Mode | None)
             raise NotFound(unknown_tool(name, tools).message)
         if problems := tool.problems(checked(arguments)):
             raise InvalidInput(list(problems))
-        policy = session_policy(site.settings, mode, site.call_service())
+        policy = session_policy(site, mode, site.call_service())
         parts = policy.judge(tool, arguments)
         decision = strictest(parts)
     told = [{"part": one.part, "decision": one.decision.verdict.value, "why": one.decision.why} for one in parts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from punchlist.toolcalls.shell.model import (
@@ -109,6 +109,24 @@ def _test(call: WrapperCall) -> Iterator[Finding]:
 def _wait(call: WrapperCall) -> Iterator[Finding]:
     if any(not word.single or word.text.startswith("-p") for word in call.words):
         yield Uncertain("A word of wait could be -p with a name in which bash runs a command.")
+
+
+_SETS_VARIABLES: Final = {"read": "REPLY", "mapfile": "MAPFILE", "readarray": "MAPFILE", "getopts": "OPTARG"}
+
+
+def variables_set_by(words: Sequence[WrapperWord]) -> list[str]:
+    """The variables that `printf -v`, `read`, `mapfile` and `getopts` set; "?" is one that is not known."""
+    if not words or not words[0].known:
+        return []
+    name, rest = words[0].text, words[1:]
+    if name in {"command", "builtin"}:
+        return variables_set_by(rest)
+    if name == "printf":
+        return ["?"] if rest and (rest[0].text.startswith("-v") or not rest[0].known and not rest[0].text) else []
+    if name not in _SETS_VARIABLES:
+        return []
+    names = [word.text if word.known else "?" for word in rest if not word.text.startswith("-")]
+    return names or [_SETS_VARIABLES[name]]
 
 
 BUILTINS: Final[dict[str, Reader]] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.shell.builtins import DECLARATION_BUILTINS
+from punchlist.toolcalls.shell.builtins import DECLARATION_BUILTINS, variables_set_by
 from punchlist.toolcalls.shell.model import (
     MAX_DEPTH,
     NAME,
@@ -341,7 +341,7 @@ class CommandParser(RedirectionParser):
         self.end_of_word()
 
     def finish(self, words: Sequence[WrapperWord], names: Sequence[str], redirections: Redirections) -> None:
-        self.emit(words, names, redirections.writes)
+        self.emit(words, [*names, *variables_set_by(words)], redirections)
         if isinstance(redirections.stdin, HereDocument):
             redirections.stdin.reader = tuple(words)
         elif words:
@@ -354,14 +354,14 @@ class CommandParser(RedirectionParser):
         while redirection := self.take(_REDIRECTION):
             self.redirection(redirection, redirections)
             self.blanks()
-        if redirections.writes:
-            self.emit([], [], redirections.writes)
+        if redirections.writes or redirections.reads:
+            self.emit([], [], redirections)
 
     def emit(
         self,
         words: Sequence[WrapperWord],
         names: Sequence[str] = (),
-        writes: Sequence[str] = (),
+        redirections: Redirections | None = None,
         within: str | None = None,
     ) -> None:
         known: list[str] = []
@@ -369,11 +369,12 @@ class CommandParser(RedirectionParser):
             if not word.known:
                 break
             known.append(word.text)
+        writes, reads = (redirections.writes, redirections.reads) if redirections else ((), ())
         if words and words[0].text in DECLARATION_BUILTINS:
             names = [*names, *(match[1] for word in words if (match := _ASSIGNMENT.match(word.text)))]
         within = self.within if within is None else within
-        complete = len(known) == len(words)
-        self.found.add(SimpleCommand(tuple(known), complete, tuple(names), tuple(writes), within))
+        rest = tuple(words[len(known) :])
+        self.found.add(SimpleCommand(tuple(known), not rest, tuple(names), tuple(writes), within, rest, tuple(reads)))
 
     def look_inside(self, words: Sequence[WrapperWord], stdin: WrapperWord | None, level: int) -> None:
         """Record what a command runs itself."""
@@ -387,7 +388,8 @@ class CommandParser(RedirectionParser):
             match finding:
                 case RunsCommand():
                     self.found.variables.update(finding.assignments)
-                    self.emit(finding.words, finding.assignments, within=finding.within)
+                    names = [*finding.assignments, *variables_set_by(finding.words)]
+                    self.emit(finding.words, names, within=finding.within)
                     self.look_inside(finding.words, stdin, level + 1)
                 case RunsScript():
                     self.script(finding.text, finding.within, level)

@@ -19,6 +19,13 @@ ASSIGNMENT: Final = re.compile(rf"({NAME}|BASH_FUNC_[^=]*)\+?=")
 _RUN_AS_CODE: Final = re.compile(r"PS4\Z|BASH_ENV\Z|BASH_FUNC_|ZDOTDIR\Z")
 
 
+class WrapperWord(NamedTuple):
+    text: str  # its value, up to the first unknown part
+    known: bool = True
+    single: bool = True  # it is one word, whatever its value is
+    raw: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class SimpleCommand:
     words: tuple[str, ...]  # program and arguments without quotes, up to the first unknown one
@@ -26,6 +33,8 @@ class SimpleCommand:
     assignments: tuple[str, ...]  # names of the variables that are set for it or by it
     writes: tuple[str, ...]  # files that its redirections write; "?" is an unknown one
     within: str  # "" at top level, else its context: "substitution", "sudo", "bash -c"
+    rest: tuple[WrapperWord, ...] = ()  # the words from the first unknown one on
+    reads: tuple[str, ...] = ()  # files that its redirections read; "?" is an unknown one
 
 
 class Unparsable(Exception):
@@ -75,13 +84,6 @@ class ParseResult:
 
 
 # --- one command ------------------------------------------------------------------------------------------
-
-
-class WrapperWord(NamedTuple):
-    text: str  # its value, up to the first unknown part
-    known: bool = True
-    single: bool = True  # it is one word, whatever its value is
-    raw: str = ""
 
 
 UNKNOWN: Final = WrapperWord("", known=False, single=False)

@@ -14,11 +14,14 @@ BLANKS: Final = re.compile(r"(?:[ \t]|\\\n)*+")
 _COMMENT: Final = re.compile(r"#[^\n]*")
 _DELIMITER: Final = re.compile(r"(['\"]?)(\\?)([A-Za-z0-9_.+-]+)\1(?=[ \t\n|&;()<>]|\Z)")
 _CLOSES: Final = re.compile("-")
+_DESCRIPTOR: Final = re.compile(r"[0-9]*-?\Z")
+_NETWORK: Final = ("/dev/tcp/", "/dev/udp/")
 
 
 @dataclass(slots=True)
 class Redirections:
     writes: list[str] = field(default_factory=list)
+    reads: list[str] = field(default_factory=list)
     stdin: WrapperWord | HereDocument | None = None
     both: bool = False
 
@@ -26,6 +29,12 @@ class Redirections:
         """Record a redirection of standard input: a shell runs what the last one provides."""
         if (number or ("0" if operator.startswith("<") else "1")).strip("0") == "":
             self.stdin = source if operator.startswith("<<") else None
+
+
+def _may_connect(target: WrapperWord) -> bool:
+    """Whether bash may open a network connection for a redirection: reading from one also sends."""
+    text = re.sub("//+", "/", target.text)
+    return text.startswith(_NETWORK) or (not target.known and any(name.startswith(text) for name in _NETWORK))
 
 
 class RedirectionParser(WordParser):
@@ -75,11 +84,14 @@ class RedirectionParser(WordParser):
         target = self.word()
         redirections.input(match[1], operator, target._replace(text=target.text + "\n"))
         redirections.both = redirections.both or operator.startswith("&")
+        if operator in {"<", "<&"} and not _DESCRIPTOR.match(target.text):
+            redirections.reads.append(target.text if target.known else "?")
         if operator in {"<<<", "<", "<&"}:
-            return
-        if not target.known:
+            if operator == "<" and _may_connect(target):
+                redirections.writes.append(target.text if target.known else "?")
+        elif not target.known:
             redirections.writes.append("?")
-        elif target.text != "/dev/null" and not (operator == ">&" and re.fullmatch(r"[0-9]*-?", target.text)):
+        elif target.text != "/dev/null" and not (operator == ">&" and _DESCRIPTOR.match(target.text)):
             redirections.writes.append(target.text)
 
     def here_document(self, *, tabs: bool) -> HereDocument:

@@ -1,0 +1,75 @@
+"""Judges the commands of one line: where each runs, what limits an allowed one has, and which ones change nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from punchlist.kernel.text import excerpt
+from punchlist.toolcalls.paths import PathResolver
+from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Verdict
+from punchlist.toolcalls.rule_match import CommandInLine
+from punchlist.toolcalls.shell import CommandLine, parse
+from punchlist.toolcalls.shell.programs import program_of
+from punchlist.toolcalls.shell.risky_arguments import risky_argument
+from punchlist.toolcalls.workspace_limits import Folders, limit_exceeded, protected_write
+
+if TYPE_CHECKING:
+    from punchlist.toolcalls.shell import SimpleCommand
+
+_HARMLESS: Final = frozenset((":", "cd", "echo", "false", "printf", "pwd", "true"))
+# A shell variable with such a name changes no program; `PATH` and `http_proxy` do.
+_LOCAL_NAME: Final = re.compile(r"(?!.*proxy\Z|(?:cd|f|man|module_)?path\Z)[a-z_][a-z0-9_]*\Z")
+
+
+def commands_of(line: str, paths: PathResolver) -> tuple[CommandLine, list[CommandInLine]]:
+    parsed = parse(line)
+    folders = Folders(paths)
+    # A loop can run an earlier command after a later `cd`: every command can run in every folder of the line.
+    for command in parsed.commands:
+        folders.after(command)
+    return parsed, [CommandInLine(command, folders, paths) for command in parsed.commands]
+
+
+def limit(each: CommandInLine, covered: int) -> str | None:
+    """Why a person is asked about a command that a rule allows; a rule about the whole tool covers 0 words."""
+    if not covered:
+        if each.command.words and program_of(each.command.words[0]) == "punchlist":
+            return "punchlist acts for you"
+        return protected_write(each.command, 0, each.folders)
+    if argument := risky_argument(each.command.words, covered):
+        return f"{excerpt(argument, 60)} can write files or run programs"
+    return limit_exceeded(each.command, covered, each.paths, each.folders)
+
+
+def drop_harmless(judged: Sequence[JudgedPart], commands: Sequence[CommandInLine]) -> list[JudgedPart]:
+    """Allow parts that change nothing, such as `cd src` or `echo done`, beside a part that a rule allows."""
+    harmless = [is_harmless(each) for each in commands]
+    harmless += [False] * (len(judged) - len(harmless))
+    others = [part.decision for part, skip in zip(judged, harmless, strict=True) if not skip]
+    if not any(decision.rule is not None and decision.verdict is Verdict.ALLOW for decision in others):
+        return list(judged)
+    allowed = PolicyDecision(Verdict.ALLOW, "it changes nothing")
+    return [
+        part._replace(decision=allowed)
+        if skip and part.decision.rule is None and part.decision.verdict is Verdict.ASK
+        else part
+        for part, skip in zip(judged, harmless, strict=True)
+    ]
+
+
+def is_harmless(each: CommandInLine) -> bool:
+    """Whether a command changes nothing and tells nothing to another program."""
+    command = each.command
+    if command.writes or command.reads:
+        return False
+    if not command.words:
+        return command.complete and bool(command.assignments) and all(map(_LOCAL_NAME.match, command.assignments))
+    if command.assignments or command.words[0] not in _HARMLESS:
+        return False
+    return command.words[0] != "cd" or _stays(each, command)
+
+
+def _stays(each: CommandInLine, command: SimpleCommand) -> bool:
+    return each.folders.certain and command.complete and all(map(each.paths.is_inside, each.folders.known))

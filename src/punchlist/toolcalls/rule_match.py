@@ -1,0 +1,249 @@
+"""Whether a rule applies to a call or to one command of a line.
+
+Allowing rules match exactly: these words, no assignment before the command, no redirection to a file, and paths by
+what they really name. Asking and denying rules match broadly: the program can be given by its path or through a link,
+options can have another order or form, and a command with unknown words is one that the rule may apply to.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from punchlist.toolcalls.paths import PathResolver
+from punchlist.toolcalls.shell import SimpleCommand
+from punchlist.toolcalls.shell.options import has_option, is_option, option_names, option_scope
+from punchlist.toolcalls.shell.programs import (
+    has_subcommands,
+    is_known_subcommand,
+    program_of,
+    runs_script,
+    same_subcommand,
+    subcommand_at,
+)
+from punchlist.toolcalls.workspace_limits import Folders
+
+_VERSION: Final = re.compile(r"[0-9.]+\Z")
+_GIT_ALIAS: Final = re.compile(r"(?:alias|include|includeif)\.", re.IGNORECASE)
+
+
+class CommandInLine:
+    """A command, and the folders in which it can run."""
+
+    def __init__(self, command: SimpleCommand, folders: Folders, paths: PathResolver) -> None:
+        self.command = command
+        self.folders = folders
+        self.paths = paths
+
+    @cached_property
+    def scope(self) -> str:
+        return option_scope(self.command.words)
+
+    @cached_property
+    def options(self) -> set[str]:
+        return option_names(self.scope, self.command.words[1:])
+
+    # --- allowing rules ---------------------------------------------------------------------------------
+
+    def covered(self, prefixes: Sequence[Sequence[str]], lines: Sequence[Sequence[str]], folder: str | None) -> int:
+        """The number of words that an allowing rule names; 0 if it does not cover the command."""
+        command = self.command
+        if command.assignments or command.writes or not command.words:
+            return 0
+        program = command.words[0]
+        for words in prefixes:
+            if (words[0] == program or "/" in words[0]) and self._begins_with(words, folder):
+                return len(words)
+        for words in lines:
+            if command.complete and len(words) == len(command.words) and self._begins_with(words, folder):
+                return len(words)
+        return 0
+
+    def _begins_with(self, words: Sequence[str], folder: str | None) -> bool:
+        found = self.command.words[: len(words)]
+        if found[1:] != tuple(words[1:]) or len(found) != len(words):
+            return False
+        if "/" not in words[0]:
+            return found[0] == words[0]
+        if "/" not in found[0] or not (self.folders.certain or found[0].startswith("/")):
+            return False
+        target = self.paths.resolve(words[0], folder)
+        return all(real == target for real in self.folders.resolve(found[0]))
+
+    # --- asking and denying rules -----------------------------------------------------------------------
+
+    def may_be(self, words: Sequence[str], folder: str | None) -> bool | None:
+        """Whether a command is one that these words mean; None when that is not certain."""
+        command = self.command
+        if not command.words:
+            # A plain assignment runs no program; an unknown program could be any.
+            return False if command.complete else None
+        program = self._is_program(command.words[0], words[0], folder)
+        matches = self._has_arguments(words) if program else False
+        results = [program if matches else matches if program else program]
+        if runs_script(command.words):
+            # `bash deploy.sh` runs deploy.sh.
+            arguments = [word for word in command.words[1:] if not is_option(word)]
+            results += [self._is_program(word, words[0], folder, is_file=True) for word in arguments]
+        if True in results:
+            return True
+        return None if None in results else False
+
+    def _is_program(
+        self, word: str, wanted: str, folder: str | None, *, is_file: bool = False
+    ) -> bool | None:
+        name = program_of(word)
+        if "/" not in word and "/" not in wanted and not is_file:
+            return wanted.lower() in {name, _VERSION.sub("", name)}
+        reals = self.folders.resolve(word) if "/" in word or is_file else []
+        names = {name, *map(program_of, reals)}
+        if "/" not in wanted:
+            return wanted.lower() in names | {_VERSION.sub("", name) for name in names}
+        target = self.paths.resolve(wanted, folder)
+        if target in reals or ("/" not in word and wanted.startswith("/") and program_of(wanted) in names):
+            return True
+        uncertain = bool(reals) and not self.folders.certain and not word.startswith("/")
+        return None if uncertain or program_of(wanted) in names or program_of(target) in names else False
+
+    def _has_arguments(self, words: Sequence[str]) -> bool | None:
+        options = [word for word in words[1:] if is_option(word)]
+        plain = [word for word in words[1:] if not is_option(word)]
+        found = self._has_words(plain)
+        if found and not all(self._has_option(option) for option in options):
+            found = False
+        return None if found is False and not self.command.complete else found
+
+    def _has_option(self, option: str) -> bool:
+        name, equals, value = option.partition("=")
+        if not equals:
+            return has_option(self.scope, self.options, option)
+        words = self.command.words
+        return option in words or (has_option(self.scope, self.options, name) and value in words)
+
+    def _has_words(self, wanted: Sequence[str]) -> bool | None:
+        words = self.command.words
+        program = program_of(words[0])
+        if wanted and has_subcommands(program) and (at := subcommand_at(words)) is not None:
+            if at >= len(words):
+                return False
+            if program == "git" and _changes_aliases(words[:at]):
+                return None
+            if same_subcommand(program, words[at]) != same_subcommand(program, wanted[0]):
+                if program == "docker" and words[at] in {"container", "image"} and words[at + 1 : at + 2] == tuple(wanted[:1]):
+                    return True
+                return False if is_known_subcommand(program, words[at]) else None
+            words, wanted = words[at:], wanted[1:]
+        rest = iter(words[1:])
+        return all(any(self._is_word(word, one) for word in rest) for one in wanted)
+
+    def _is_word(self, word: str, wanted: str) -> bool:
+        if word == wanted:
+            return True
+        if "/" not in word and "/" not in wanted:
+            return False
+        return self.paths.resolve(wanted) in self.folders.resolve(word)
+
+
+def _changes_aliases(words: Sequence[str]) -> bool:
+    return any(_GIT_ALIAS.match(word) or word.startswith("--config-env") for word in words)
+
+
+# --- arguments ----------------------------------------------------------------------------------------------
+
+_PATH_NAME: Final = re.compile(
+    r"(?:.*_)?(?:path|file|filename|folder|directory|dir|cwd|root|src|dst|source|destination|target)s?\Z"
+)
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_GLOB: Final = re.compile(r"[*?\[]")
+
+
+class ArgumentPattern(NamedTuple):
+    """A pattern of a rule for one argument."""
+
+    name: str
+    pattern: str
+    folder: str | None
+    """The folder that a relative pattern starts from; None for the root of the workspace."""
+
+    def allows(self, value: Any, paths: PathResolver) -> bool:
+        """Whether an allowing rule covers the value: a path by what it really names."""
+        found = list(_texts(value))
+        return bool(found) and all(self._allows(text, paths) for text in found)
+
+    def _allows(self, text: str, paths: PathResolver) -> bool:
+        if not self._is_path(text):
+            return fnmatchcase(text, self.pattern) and ".." not in text.split("/")
+        real = paths.resolve(text)
+        return any(fnmatchcase(real, pattern) for pattern in self._absolute(paths))
+
+    def may_apply(self, value: Any, paths: PathResolver) -> bool | None:
+        """Whether an asking or denying rule applies; None for a folder that contains what the pattern names."""
+        results = [self._may_apply(text, paths) for text in _texts(value)]
+        if True in results:
+            return True
+        return None if None in results else False
+
+    def _may_apply(self, text: str, paths: PathResolver) -> bool | None:
+        if fnmatchcase(text, self.pattern):
+            return True
+        if not self._is_path(text):
+            return False
+        plain = posixpath.normpath(re.sub("^//+", "/", text))
+        if fnmatchcase(plain, self.pattern):
+            return True
+        # A process can have another current folder than the workspace, and `/proc/self/cwd` is its own.
+        reals = {paths.resolve(text), os.path.realpath(os.path.join(paths.root, text.replace("\0", "")))}
+        patterns = list(self._absolute(paths))
+        if any(fnmatchcase(real, one) or fnmatchcase(f"{real}/", one) for real in reals for one in patterns):
+            return True
+        within = any(_static(one).startswith(f"{real.rstrip('/')}/") for real in reals for one in patterns)
+        return None if within else False
+
+    def _is_path(self, text: str) -> bool:
+        if _URL.match(text):
+            return False
+        return "/" in self.pattern or "/" in text or _PATH_NAME.match(self.name) is not None
+
+    def _absolute(self, paths: PathResolver) -> Iterator[str]:
+        """The pattern from the root of the file system, as written and with links resolved."""
+        folder = self.folder or paths.root
+        relative = not self.pattern.startswith("/")
+        yield f"{_escaped(folder)}/{self.pattern.removeprefix('./')}" if relative else self.pattern
+        static = self.pattern[: -len(rest)] if (rest := _dynamic(self.pattern)) else self.pattern
+        if static:
+            yield _escaped(paths.resolve(static, folder)).rstrip("/") + ("/" if rest else "") + rest
+
+
+def _escaped(folder: str) -> str:
+    return _GLOB.sub(lambda found: f"[{found[0]}]", folder)
+
+
+def _dynamic(pattern: str) -> str:
+    """The part of a pattern from the path segment with the first `*` on."""
+    found = _GLOB.search(pattern)
+    return pattern[pattern.rfind("/", 0, found.start()) + 1 :] if found else ""
+
+
+def _static(pattern: str) -> str:
+    found = _GLOB.search(pattern)
+    return pattern[: found.start()] if found else pattern
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _texts(each)
+    elif value is not None:
+        yield str(value)
+
+
+def argument_value(schema: Mapping[str, Any], arguments: Mapping[str, Any], name: str) -> Any:
+    """The value of an argument, or its default."""
+    if name in arguments:
+        return arguments[name]
+    return schema.get("properties", {}).get(name, {}).get("default")

@@ -1,0 +1,158 @@
+"""Limits of an allowed command: its paths stay in the workspace, and it does not write protected files. Pure except
+for the links that `PathResolver` reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from punchlist.kernel.text import excerpt
+from punchlist.toolcalls.paths import PROTECTED_FOLDERS, PathResolver, protected_part
+from punchlist.toolcalls.shell import SimpleCommand
+from punchlist.toolcalls.shell.model import WrapperWord
+from punchlist.toolcalls.shell.programs import (
+    FREE_TEXT_OPTIONS,
+    PATTERN_FIRST,
+    WITHOUT_FILES,
+    program_of,
+    reads_only,
+)
+from punchlist.toolcalls.shell.risky_arguments import may_be_risky
+
+_URL: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://\S*")
+_SEPARATORS: Final = re.compile(r"[=:,@]")
+_STREAMS: Final = re.compile(r"/dev/(?:null|stdin|stdout|stderr|tty|zero|fd/[0-9]+)\Z")
+_ATTACHED: Final = re.compile(r"-[A-Za-z](?=[/~.])")
+_MAX_FOLDERS: Final = 8
+
+
+class Folders:
+    """The folders in which the commands of a line can run: `cd` adds one, and an unknown one makes all uncertain."""
+
+    def __init__(self, paths: PathResolver) -> None:
+        self._paths = paths
+        self.certain = True
+        self.known: list[str] = [paths.root]
+
+    def after(self, command: SimpleCommand) -> None:
+        """Take the effect of a command into account."""
+        if not command.words or command.words[0] not in {"cd", "pushd", "popd", "chdir"}:
+            return
+        arguments = [word for word in command.words[1:] if not word.startswith("-")]
+        if not command.complete or len(arguments) != 1 or "-" in command.words[1:] or command.words[0] == "popd":
+            self.certain = False
+            return
+        more = [self._paths.resolve(arguments[0], folder) for folder in self.known]
+        self.known = list(dict.fromkeys([*self.known, *more]))
+        if len(self.known) > _MAX_FOLDERS:
+            self.certain = False
+
+    def resolve(self, path: str) -> list[str]:
+        """What a path can name, one for each folder."""
+        if path.startswith("/") and "/cwd" not in path:
+            return [self._paths.resolve(path)]
+        return [self._paths.resolve(path, folder) for folder in self.known]
+
+
+def limit_exceeded(command: SimpleCommand, covered: int, paths: PathResolver, folders: Folders) -> str | None:
+    """Why a person is asked about a command that a rule allows; None if it stays within the limits.
+
+    `covered` is the number of words that the rule names: those are what the person allowed.
+    """
+    if outside := _outside(command, covered, paths, folders):
+        return outside
+    return protected_write(command, covered, folders)
+
+
+def _outside(command: SimpleCommand, covered: int, paths: PathResolver, folders: Folders) -> str | None:
+    for path in command.reads:
+        if path == "?" or not _all_inside(path, paths, folders):
+            return f"it reads {excerpt(path, 60)}, which may be outside the workspace"
+    program = program_of(command.words[0])
+    if program in WITHOUT_FILES:
+        return None
+    for piece in _paths_in(command.words, covered):
+        if not _all_inside(piece, paths, folders):
+            return f"{excerpt(piece, 60)} is outside the workspace"
+    for word in command.rest:
+        if not _stays_inside(word, command.words, paths, folders):
+            return f"{excerpt(word.raw, 60)} is not known before it runs"
+    return None
+
+
+def _all_inside(path: str, paths: PathResolver, folders: Folders) -> bool:
+    if _STREAMS.match(path):
+        return True
+    if path.startswith("~") or (not folders.certain and not path.startswith("/") and ("/" in path or path == "..")):
+        return False
+    return all(map(paths.is_inside, folders.resolve(path)))
+
+
+def _paths_in(words: Sequence[str], covered: int) -> Iterator[str]:
+    """The parts of the arguments that can be paths."""
+    pattern = program_of(words[0]) in PATTERN_FIRST or words[1:2] == ("grep",)
+    skip = pattern and not {"-e", "-f", "--regexp", "--file"}.intersection(words)
+    for at, word in enumerate(words):
+        if at < max(covered, 1):
+            continue
+        if words[at - 1] in FREE_TEXT_OPTIONS or (pattern and words[at - 1] in {"-e", "--regexp"}):
+            continue
+        if skip and not word.startswith("-"):
+            skip = words[0] == "git" and word == "grep"
+            continue
+        yield from _pieces(word)
+
+
+def _pieces(word: str) -> Iterator[str]:
+    if "/" not in word and "~" not in word and ".." not in word:
+        # A plain name can be a link.
+        if not word.startswith("-"):
+            yield word
+        return
+    text = _ATTACHED.sub("", _URL.sub("", word))
+    for piece in {text, *_SEPARATORS.split(text)}:
+        if piece.startswith("-") or not piece:
+            continue
+        if piece.startswith(("/", "~")) or "/" in piece or piece == "..":
+            yield piece
+
+
+def _stays_inside(word: WrapperWord, words: Sequence[str], paths: PathResolver, folders: Folders) -> bool:
+    """Whether an unknown argument is a pattern for names in the workspace. A variable can be anything."""
+    if re.search(r"[$`~]|\{", word.raw) or word.raw.startswith(("<", ">")):
+        return False
+    folder, _, name = word.text.rpartition("/")
+    if not name and not folder and may_be_risky(words):
+        # `*` matches a file named `--output=x`.
+        return False
+    if name.startswith("-") and not folder:
+        return False
+    return ".." not in word.raw.split("/") and (not folder or _all_inside(folder, paths, folders))
+
+
+def protected_write(command: SimpleCommand, covered: int, folders: Folders) -> str | None:
+    """Why a command may write a file that defines what agents do; None if it does not."""
+    written = [path for path in command.writes if path != "?"]
+    if command.words and not reads_only(command.words):
+        written += [piece for word in command.words[max(covered, 1) :] for piece in _pieces(word)]
+        if pattern := next(filter(_may_be_protected, command.rest), None):
+            return f"{excerpt(pattern.raw, 60)} may name a file that defines what agents and tools do"
+    for path in written:
+        if connects(path):
+            return f"{excerpt(path, 60)} is a network connection"
+        for real in folders.resolve(path):
+            if part := protected_part(real):
+                return f"{part} defines what agents and tools do"
+    return None
+
+
+def connects(path: str) -> bool:
+    return re.match(r"/+dev/+(?:tcp|udp)/", path) is not None
+
+
+def _may_be_protected(word: WrapperWord) -> bool:
+    """Whether a pattern such as `.g*` can match a protected name."""
+    name = word.text.rpartition("/")[2].casefold()
+    return name.startswith(".") and any(folder.startswith(name) for folder in PROTECTED_FOLDERS)

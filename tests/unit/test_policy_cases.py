@@ -1,0 +1,127 @@
+"""The table of policy cases: what runs unprompted, what is asked about, what is denied (S4)."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from punchlist.toolcalls.always import offered_coverage
+from punchlist.toolcalls.paths import PathResolver
+from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
+from punchlist.tools.function_tool import FunctionTool
+
+pytestmark = pytest.mark.spec("S4")
+
+TABLE: Final = Path(__file__).with_name("policy_cases.txt")
+PLACE: Final = "$PWD_PLACEHOLDER"
+"""Stands for the folder of the workspace in the table."""
+
+
+class Case(NamedTuple):
+    section: str
+    policy: tuple[str, ...]
+    verdict: Verdict
+    line: str
+
+
+def cases() -> Iterator[Case]:
+    section, closed = "", False
+    policy: list[str] = []
+    for text in TABLE.read_text().splitlines():
+        if text.startswith("## "):
+            section, policy, closed = text[3:], [], False
+        elif found := re.match(r"(allow|ask|deny) *\| (.*)", text):
+            closed = True
+            yield Case(section, tuple(policy), Verdict(found[1]), found[2].replace("\\n", "\n"))
+        elif text and not text.startswith("#"):
+            assert not closed, text
+            policy.append(text)
+
+
+CASES: Final = list(cases())
+
+
+async def _run(line: str) -> str:
+    return line
+
+
+TOOL: Final = FunctionTool(_run, name="run_command", command=lambda line: line)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("cases")
+    root, outside = place / "work", place / "elsewhere"
+    for folder in ("src", "docs", "scripts", "build", ".git", "other"):
+        (root / folder).mkdir(parents=True)
+    outside.mkdir()
+    for file in ("src/app.py", "docs/a.md", "scripts/deploy", "deploy.sh", "other.sh", "other/deploy.sh"):
+        (root / file).write_text("")
+    (outside / "secret").write_text("")
+    (root / "outside").symlink_to(outside)
+    (root / "alias").symlink_to("deploy.sh")
+    (root / "shadow.txt").symlink_to(outside / "secret")
+    (root / "rmlink").symlink_to(os.path.realpath("/bin/rm"))
+    return root
+
+
+def policy_of(said: tuple[str, ...], root: Path) -> Policy:
+    policy = Policy(Mode.DEFAULT, paths=PathResolver(root))
+    rules: list[Rule] = []
+    for line in said:
+        word, _, rest = line.partition(" ")
+        if word == "mode":
+            policy = Policy(Mode(rest), paths=policy.paths)
+        elif word == "always":
+            always(policy, rest)
+        elif rest == "tool":
+            rules.append(Rule(Verdict(word), "run_command"))
+        else:
+            commands = tuple(tuple(command.split()) for command in re.split(" / ", rest))
+            rules.append(Rule(Verdict(word), "run_command", commands=commands))
+    return Policy(policy.mode, rules, policy.session_rules, paths=policy.paths)
+
+
+def always(policy: Policy, line: str) -> None:
+    """Answer "always for this prefix" to a line."""
+    arguments = {"line": line}
+    coverage = offered_coverage(policy, TOOL, arguments, policy.judge(TOOL, arguments))
+    assert coverage.prefixes or coverage.lines, line
+    policy.session_rules.append(
+        Rule(Verdict.ALLOW, "run_command", commands=coverage.prefixes, lines=coverage.lines, source="always")
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case.verdict} {case.line}" for case in CASES])
+def test_a_command_line_is_judged_as_the_table_says(case: Case, workspace: Path) -> None:
+    policy = policy_of(case.policy, workspace)
+    decision = policy.decide(TOOL, {"line": case.line.replace(PLACE, str(workspace))})
+    assert decision.verdict is case.verdict, f"{case.section}: {decision.why}"
+
+
+def test_a_line_of_200_characters_is_judged_in_a_millisecond(workspace: Path) -> None:
+    policy = policy_of(CASES[0].policy, workspace)
+    line = (
+        "git status --short && git diff --stat HEAD~3..HEAD -- src/app.py docs/a.md | head -n 40; grep -rn 'TODO' src "
+        "docs --include='*.py' | sort -u | uniq -c | sort -rn | head -20 && cargo test --release -p app"
+    )
+    assert len(line) >= 200
+    taken = []
+    for _ in range(50):
+        started = time.process_time()
+        assert policy.decide(TOOL, {"line": line}).verdict is Verdict.ALLOW
+        taken.append(time.process_time() - started)
+    assert min(taken) < 0.001
+
+
+def test_the_table_is_as_large_as_promised() -> None:
+    everyday = [case for case in CASES if case.section.startswith("Everyday")]
+    assert len(CASES) >= 300
+    assert len(everyday) >= 60
+    assert {case.verdict for case in everyday} == {Verdict.ALLOW}

@@ -57,6 +57,8 @@ _BY_MODE: Final = {
     Mode.AUTO_EDIT: {**_ALWAYS_ALLOWED, Effect.EDIT: Verdict.ALLOW, Effect.EXECUTE: Verdict.ASK},
     Mode.YOLO: dict.fromkeys(Effect, Verdict.ALLOW),
 }
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A verdict for the calls that match all its conditions."""

@@ -94,9 +94,7 @@ class CommandInLine:
             return True
         return None if None in results else False
 
-    def _is_program(
-        self, word: str, wanted: str, folder: str | None, *, is_file: bool = False
-    ) -> bool | None:
+    def _is_program(self, word: str, wanted: str, folder: str | None, *, is_file: bool = False) -> bool | None:
         name = program_of(word)
         if "/" not in word and "/" not in wanted and not is_file:
             return wanted.lower() in {name, _VERSION.sub("", name)}
@@ -134,7 +132,11 @@ class CommandInLine:
             if program == "git" and _changes_aliases(words[:at]):
                 return None
             if same_subcommand(program, words[at]) != same_subcommand(program, wanted[0]):
-                if program == "docker" and words[at] in {"container", "image"} and words[at + 1 : at + 2] == tuple(wanted[:1]):
+                if (
+                    program == "docker"
+                    and words[at] in {"container", "image"}
+                    and words[at + 1 : at + 2] == tuple(wanted[:1])
+                ):
                     return True
                 return False if is_known_subcommand(program, words[at]) else None
             words, wanted = words[at:], wanted[1:]

@@ -122,7 +122,7 @@ def variables_set_by(words: Sequence[WrapperWord]) -> list[str]:
     if name in {"command", "builtin"}:
         return variables_set_by(rest)
     if name == "printf":
-        return ["?"] if rest and (rest[0].text.startswith("-v") or not rest[0].known and not rest[0].text) else []
+        return ["?"] if rest and (rest[0].text.startswith("-v") or (not rest[0].known and not rest[0].text)) else []
     if name not in _SETS_VARIABLES:
         return []
     names = [word.text if word.known else "?" for word in rest if not word.text.startswith("-")]

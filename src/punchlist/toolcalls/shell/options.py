@@ -74,7 +74,7 @@ def _names(scope: str) -> tuple[dict[str, str], dict[str, frozenset[str]]]:
     """The group of each name, and the groups that a letter stands for."""
     groups: dict[str, str] = {}
     several: dict[str, frozenset[str]] = {}
-    for group in _GROUPS.get(scope, _GROUPS.get(scope.split()[0], _USUAL)).split("|"):
+    for group in _GROUPS.get(scope, _GROUPS.get(scope.split(maxsplit=1)[0], _USUAL)).split("|"):
         letter, stands_for, parts = group.partition(">")
         if stands_for:
             several[letter] = frozenset(groups.get(part, part) for part in parts.split(","))

@@ -97,7 +97,9 @@ _FULL_NAMES: Final = frozenset(
 """Programs that do not accept the beginning of a long name."""
 _ASSIGNS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[:?+!]?=")
 # Scripts of sed that only select lines or substitute text.
-_SED: Final = re.compile(r"(?:[0-9$,~+ !]*|/[^/]*/|[0-9]+,/[^/]*/)*[pdqn=]?\Z|[0-9,$]*s([/|#,])(?:(?!\1).)*\1(?:(?!\1).)*\1[gip0-9]*\Z")
+_SED: Final = re.compile(
+    r"(?:[0-9$,~+ !]*|/[^/]*/|[0-9]+,/[^/]*/)*[pdqn=]?\Z|[0-9,$]*s([/|#,])(?:(?!\1).)*\1(?:(?!\1).)*\1[gip0-9]*\Z"
+)
 _AWK: Final = re.compile(r"system|getline|[|>@]|printf?\s*\(?.*>")
 
 
@@ -118,9 +120,7 @@ def _names_of(program: str, scope: str) -> frozenset[str]:
     return frozenset(f"{_RISKY.get(program, '')} {_RISKY.get(scope, '')}".split())
 
 
-def _is_risky_option(
-    program: str, scope: str, names: frozenset[str], word: str, following: Sequence[str]
-) -> bool:
+def _is_risky_option(program: str, scope: str, names: frozenset[str], word: str, following: Sequence[str]) -> bool:
     name, equals, value = word.lstrip("-").partition("=")
     if not name:
         return False

@@ -187,38 +187,38 @@ class Policy:
         self, tool: AgentTool, arguments: Arguments, command: CommandInLine | None, *, is_line: bool = False
     ) -> PolicyDecision:
         by_mode = self._by_mode(tool)
-        doubt: Rule | None = None
-        asking: _Match | None = None
-        allowing: list[_Match] = []
-        for rule in (*self.session_rules, *self.rules):
-            # After a deny that is certain nothing else counts; after the first asking rule, no allowing one does.
-            if rule.verdict is Verdict.ALLOW and asking is not None:
-                continue
-            match = self._match(rule, tool, arguments, command, is_line)
-            if match is None:
-                continue
-            if rule.verdict is Verdict.DENY:
-                if match.certain:
-                    return PolicyDecision(Verdict.DENY, _reason(rule), rule)
-                doubt = doubt or rule
-            elif rule.verdict is Verdict.ALLOW:
-                allowing.append(match)
-            else:
-                asking = asking or match
-        if doubt is not None:
-            return self._at_least(by_mode, PolicyDecision(Verdict.ASK, f"this rule may apply: {_reason(doubt)}", doubt))
+        matches = self._matches(tool, arguments, command, is_line)
+        denying = [match for match in matches if match.rule.verdict is Verdict.DENY]
+        if denying:
+            match = next((match for match in denying if match.certain), denying[0])
+            decision = _decision(match)
+            return decision if match.certain else self._at_least(by_mode, decision)
+        allowing = [match for match in matches if match.rule.verdict is Verdict.ALLOW]
         if allowing:
             return self._within_limits(allowing, tool, arguments, command)
-        if asking is not None:
-            prefix = "" if asking.certain else "this rule may apply: "
-            named = asking.rule.modes != frozenset(Mode)
-            decision = PolicyDecision(Verdict.ASK, f"{prefix}{_reason(asking.rule)}", asking.rule)
-            return decision if named else self._at_least(by_mode, decision)
+        if matches:
+            named = matches[0].rule.modes != frozenset(Mode)
+            return _decision(matches[0]) if named else self._at_least(by_mode, _decision(matches[0]))
         if by_mode.verdict is Verdict.ALLOW and self._mode is not Mode.YOLO:
             return self._protected(tool, arguments) or by_mode
         return by_mode
 
-    def _at_least(self, by_mode: PolicyDecision, decision: PolicyDecision) -> PolicyDecision:
+    def _matches(
+        self, tool: AgentTool, arguments: Arguments, command: CommandInLine | None, is_line: bool
+    ) -> list[_Match]:
+        """The rules that apply: all that deny, and those that allow before the first of the settings that asks."""
+        found: list[_Match] = []
+        asked = False
+        for rule in (*self.session_rules, *self.rules):
+            if asked and rule.verdict is not Verdict.DENY:
+                continue
+            if match := self._match(rule, tool, arguments, command, is_line):
+                found.append(match)
+                asked = asked or rule.verdict is Verdict.ASK
+        return found
+
+    @staticmethod
+    def _at_least(by_mode: PolicyDecision, decision: PolicyDecision) -> PolicyDecision:
         """A question does not loosen what the mode denies."""
         return by_mode if by_mode.verdict is Verdict.DENY else decision
 
@@ -302,6 +302,13 @@ class Policy:
 
 def strictest(judged: Sequence[JudgedPart]) -> PolicyDecision:
     return max((part.decision for part in judged), key=lambda decision: _STRICTNESS[decision.verdict])
+
+
+def _decision(match: _Match) -> PolicyDecision:
+    """What an asking or denying rule decides: a doubt is a question."""
+    if match.certain:
+        return PolicyDecision(match.rule.verdict, _reason(match.rule), match.rule)
+    return PolicyDecision(Verdict.ASK, f"this rule may apply: {_reason(match.rule)}", match.rule)
 
 
 def _reason(rule: Rule) -> str:

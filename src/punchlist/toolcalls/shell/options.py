@@ -95,11 +95,10 @@ def option_scope(words: Sequence[str]) -> str:
 def option_names(scope: str, words: Iterable[str]) -> set[str]:
     """What the options among the arguments mean, by the first name of their group, and each option as written."""
     found: set[str] = set()
-    first = True
-    for word in words:
-        if first and scope in _BARE_LETTERS and re.fullmatch("[A-Za-z]+", word):
-            word = f"-{word}"
-        first = False
+    written = list(words)
+    if written and scope in _BARE_LETTERS and re.fullmatch("[A-Za-z]+", written[0]):
+        written[0] = f"-{written[0]}"
+    for word in written:
         for pattern, option in _WORDS.get(scope, ()):
             if pattern.match(word):
                 found |= _meaning(scope, option)

@@ -151,7 +151,9 @@ _SIMPLE: Final = frozenset(
     "tree true tsc tty type uname uniq uptime vmstat wc whereis which who whoami xxd yamllint yes yq zcat".split()
 )
 # They do not open files that their arguments name.
-WITHOUT_FILES: Final = frozenset("echo printf true false : test [ basename dirname seq sleep expr pwd date".split())  # noqa: SIM905
+WITHOUT_FILES: Final = frozenset(
+    "echo printf true false : test [ basename dirname seq sleep expr pwd date".split()  # noqa: SIM905
+)
 # They open files only to read them.
 _READS_ONLY: Final = (
     frozenset(

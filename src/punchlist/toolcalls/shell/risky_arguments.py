@@ -98,7 +98,7 @@ _FULL_NAMES: Final = frozenset(
 _ASSIGNS: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*[:?+!]?=")
 # Scripts of sed that only select lines or substitute text.
 _SED: Final = re.compile(
-    r"(?:[0-9$,~+ !]*|/[^/]*/|[0-9]+,/[^/]*/)*[pdqn=]?\Z|[0-9,$]*s([/|#,])(?:(?!\1).)*\1(?:(?!\1).)*\1[gip0-9]*\Z"
+    r"(?:[0-9$,~+ !]++|/[^/]*+/)*+[pdqn=]?\Z|[0-9,$]*+s([/|#,])(?:(?!\1).)*+\1(?:(?!\1).)*+\1[gip0-9]*+\Z"
 )
 _AWK: Final = re.compile(r"system|getline|[|>@]|printf?\s*\(?.*>")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.errors import ConfigError
-from punchlist.kernel.text import excerpt
+from punchlist.kernel.text import did_you_mean, excerpt
 
 FILE_NAME: Final = "punchlist.toml"
 PROJECT_FOLDER: Final = ".punchlist"
@@ -190,10 +190,8 @@ def _error(path: Path, source: str, key: str, problem: str) -> ConfigError:
 
 
 def _unknown(key: str) -> str:
-    from punchlist.kernel.settings_table import suggestion
-
     known = (*_KEYS, *TABLES)
-    return f"unknown setting {excerpt(key)!r}.{suggestion(key, known)} Known settings: {', '.join(known)}."
+    return f"unknown setting {excerpt(key)!r}.{did_you_mean(key, known)} Known settings: {', '.join(known)}."
 
 
 def _synchronous_problem(value: str) -> str:

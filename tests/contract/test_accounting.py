@@ -14,7 +14,7 @@ from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experienc
 from tests.contract.rehearsing import Rehearsing, calls, completes, plans, says
 from tests.tables import engine_of
 
-from punchlist.conversations import usage_repository as conversation_usage
+from punchlist.conversations import repository as conversation_usage
 from punchlist.conversations.model import Scope, TraceKind, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import NotFound
@@ -196,7 +196,7 @@ def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/punchlist.db")
     names = ("todo_id", "stream", "turn_id", "conversation_id", "since", "until")
     of_todo = (
-        mission_repository.RUN_TOTALS_OF_TODO,
+        mission_repository.run_totals_of_todo,
         mission_repository.RUNS_OF_TODO,
         mission_repository.TURNS_OF_RUN,
     )

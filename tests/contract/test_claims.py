@@ -20,7 +20,7 @@ from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllow
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.service import Plans
-from punchlist.plan.tools import ClaimablePlan
+from punchlist.plan.tools import claimable_plan
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
@@ -29,7 +29,7 @@ ADA = Actor(Role.PERSON, "ada")
 
 def tool(plans: Plans, scope: TurnScope, name: str, /, at: str = "one", **arguments: Any) -> Any:
     """Call one of the tools that claim as a model does, from a place."""
-    tools = claim_tools(lambda _: {ListKind.PLAN: ClaimablePlan(plans, scope, at)})
+    tools = claim_tools(lambda _: {ListKind.PLAN: claimable_plan(plans, scope, at)})
     (found,) = [tool for tool in tools if tool.name == name]
     result = found.run(scope, arguments)
     assert json.loads(result.text) == result.data

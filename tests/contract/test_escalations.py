@@ -14,6 +14,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.missions import replay as mission_replay
 from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import MissionWrite
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.service import Escalations, escalate_stuck_work
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
@@ -239,7 +240,8 @@ def test_a_person_is_asked_once_about_work_that_does_not_come_to_an_end(
         with team.store.write() as tx:
             mission = mission_repository.lock_mission(tx, team.mission.id)
             assert mission is not None
-            asked = escalate_stuck_work(tx, team.system, mission, todo, "The Lead has sent it back 3 times.")
+            write = MissionWrite(tx, team.system, mission)
+            asked = escalate_stuck_work(write, todo, "The Lead has sent it back 3 times.")
     assert escalations.list() == [asked]
     assert asked.kind == "review"
     assert asked.question.startswith(

@@ -17,10 +17,10 @@ from punchlist.conversations.model import MessageRole, NoticeKind, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound, StoreDamaged
 from punchlist.kernel.actors import Actor, Role
+from punchlist.missions import chats
 from punchlist.missions import replay as mission_replay
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import event_stream
-from punchlist.missions.chats import service as chat_service
 from punchlist.missions.config import file
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import MissionScope, NewMissionTodo
@@ -431,14 +431,14 @@ def test_what_is_posted_to_a_chat_is_a_message_of_it(
 ) -> None:
     mission = apply(missions, FILE).mission
     with store.write() as tx:
-        posted = chat_service.post(tx, LEAD, mission.conversation_id, NoticeKind.NOTE, "Monday's cycle is over.")
+        posted = chats.post(tx, LEAD, mission.conversation_id, NoticeKind.NOTE, "Monday's cycle is over.")
     assert conversations.messages(mission.conversation_id) == [posted]
     assert (posted.role, posted.kind, posted.position) == ("system", "note", 1)
     event = trail(store, f"conversation:{mission.conversation_id}")[-1]
     assert (event.action, event.actor, event.subject) == ("say", "lead:lead", posted.id)
     for conversation_id, content, error in (("nowhere", "x", NotFound), ("mission-dx", "a\0b", InvalidInput)):
         with nothing_changes(store), pytest.raises(error), store.write() as tx:
-            chat_service.post(tx, LEAD, conversation_id, NoticeKind.NOTE, content)
+            chats.post(tx, LEAD, conversation_id, NoticeKind.NOTE, content)
 
 
 # --- several at once --------------------------------------------------------------------------------------

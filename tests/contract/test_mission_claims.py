@@ -18,7 +18,7 @@ from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllow
 from punchlist.kernel.actors import Role
 from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.missions.todos import replay as todo_replay
-from punchlist.missions.todos.claims import ClaimableMission, MissionClaims
+from punchlist.missions.todos.claims import MissionClaims, claimable_mission
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.storage.store import Store
 
@@ -152,7 +152,7 @@ def test_the_tools_claim_from_the_mission_that_a_caller_is_bound_to(team: Team, 
     todo = team.todo_in(TodoStatus.IN_PROGRESS)
 
     def call(scope: MissionScope, name: str, **arguments: object) -> Any:
-        tools = claim_tools(lambda _: {ListKind.MISSION: ClaimableMission(claims, scope, "one")})
+        tools = claim_tools(lambda _: {ListKind.MISSION: claimable_mission(claims, scope, "one")})
         (tool,) = [tool for tool in tools if tool.name == name]
         return tool.run(scope, arguments).data
 

@@ -12,6 +12,7 @@ from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experienc
 from tests.tables import engine_of
 
 from punchlist.errors import InvalidInput, NotFound, StoreDamaged
+from punchlist.missions.changes import MissionWrite
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.transitions import find_todo, update_todo
@@ -162,9 +163,8 @@ def test_a_todo_that_is_overdue_or_that_a_person_is_asked_about_says_so(store: S
 
 
 def flag(tx: Transaction, team: Team, todo_id: str) -> None:
-    update_todo(
-        tx, team.system, team.mission, "overdue", find_todo(tx, team.mission, todo_id), "late", overdue_at=tx.now()
-    )
+    write = MissionWrite(tx, team.system, team.mission)
+    update_todo(write, "overdue", find_todo(tx, team.mission, todo_id), "late", overdue_at=tx.now())
 
 
 @pytest.mark.spec("M5")
@@ -227,7 +227,7 @@ def test_lists_are_read_along_indexes_however_much_has_ended(store: Store) -> No
         return
     where = {"owner": "", "since": "0", "at": "9999", "id": "", "most": 100, "mission_id": ""}
     with engine_of(store).connect() as connection:
-        for statement in (todo_repository.OPEN_OF_MISSION, *todo_repository.ENDED.values()):
+        for statement in (todo_repository.open_in_mission, *todo_repository.ENDED.values()):
             sql, values = statement.on(store.database.kind, where)
             (first, *_) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()
             assert "SEARCH mission_todos USING INDEX idx_mission_todos_" in first[-1]

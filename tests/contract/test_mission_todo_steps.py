@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import pytest
@@ -12,6 +13,7 @@ from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experienc
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import Role
+from punchlist.missions.changes import MissionWrite
 from punchlist.missions.model import MissionTodo, NewMissionTodo
 from punchlist.missions.todos import replay
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
@@ -283,7 +285,7 @@ def test_an_extension_needs_a_day_to_come_and_ends_being_overdue(store: Store, t
     todo = team.create(deadline="2026-02-22")
     clock.advance(days=3)
     with store.write() as tx:
-        todo = update_todo(tx, team.system, team.mission, "overdue", todo, "late", overdue_at=tx.now())
+        todo = update_todo(MissionWrite(tx, team.system, team.mission), "overdue", todo, "late", overdue_at=tx.now())
     escalate(store, team, todo)
     with nothing_changes(store):
         for deadline, words in [
@@ -429,8 +431,9 @@ def test_every_change_has_who_when_and_why_and_the_rows_can_be_told_from_them(
 def test_a_change_of_a_todo_that_is_no_longer_as_it_was_read_is_a_conflict(store: Store, team: Team) -> None:
     todo = team.create()
     team.update(todo, TodoAction.REPRIORITIZE, priority=TodoPriority.LOW)
+    reprioritize = partial(update_todo, action=TodoAction.REPRIORITIZE, reason="too late", priority=TodoPriority.HIGH)
     with nothing_changes(store), pytest.raises(Conflict, match="Another writer changed"), store.write() as tx:
-        update_todo(tx, team.lead, team.mission, TodoAction.REPRIORITIZE, todo, "too late", priority=TodoPriority.HIGH)
+        reprioritize(MissionWrite(tx, team.lead, team.mission), todo=todo)
 
 
 @pytest.mark.spec("M4")

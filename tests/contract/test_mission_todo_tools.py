@@ -16,7 +16,7 @@ from tests.contract.test_hostile_text import HOSTILE, by_field, failures
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.tool import Schema
-from punchlist.missions.chats.quote import unquote
+from punchlist.missions.chats import unquote
 from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.missions.todos.tools import mission_tools

@@ -14,7 +14,7 @@ from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, until
 from punchlist import demo
 from punchlist.app import Services
 from punchlist.conversations.model import NoticeKind, Scope
-from punchlist.missions.chats.quote import unquote
+from punchlist.missions.chats import unquote
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store
 

@@ -17,7 +17,7 @@ from punchlist.conversations.model import MessageRole, NewMessage, NoticeKind, S
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.processes import current_process
-from punchlist.missions.chats import service as chat_service
+from punchlist.missions import chats
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.models.model import CallReturn, Reply, RequestedCall
 from punchlist.runs.queue import RunQueue
@@ -79,7 +79,7 @@ def test_the_chats_of_a_mission_are_listed_with_what_waits_in_them(punchlist: Cl
     run = work_in(team)
     chat(punchlist, "send", f"{SLUG}/{ONBOARDING}", "How is it going?")
     with team.store.write() as tx:
-        chat_service.post(tx, team.system, team.mission.conversation_id, NoticeKind.NOTE, "Look here.")
+        chats.post(tx, team.system, team.mission.conversation_id, NoticeKind.NOTE, "Look here.")
     told = chat_json(punchlist, "list", SLUG)
     assert [(one["chat"], one["channel"]) for one in told] == [
         (SLUG, "mission"),
@@ -116,7 +116,7 @@ def test_what_was_said_is_shown_with_who_and_when(punchlist: Cli, team: Team) ->
     assert worker.parent_turn_id == turn.id
     conversations.end_turn(owner, reason="completed: done")
     with team.store.write() as tx:
-        chat_service.post(tx, team.system, here, NoticeKind.TODO_FEEDBACK, "Not yet.")
+        chats.post(tx, team.system, here, NoticeKind.TODO_FEEDBACK, "Not yet.")
     lines = chat(punchlist, "show", TODOS).splitlines()
     assert lines[0] == f"{here}: [TODOs] Build Performance"
     told = [line.partition("Z  ")[2] or line for line in lines[1:]]

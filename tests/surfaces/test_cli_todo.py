@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Cli
 from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
 
-from punchlist.checklist.text_width import width
+from punchlist.checklist.render import width
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.runs.model import UsageIncrement
 from punchlist.runs.queue import RunQueue

@@ -39,8 +39,8 @@ from punchlist.agent.definitions import (
 )
 from punchlist.config import Settings, SettingsTables
 from punchlist.errors import NotFound
-from punchlist.kernel.settings_table import MAX_NUMBER, SettingsTable, suggestion
-from punchlist.kernel.text import block_problem, excerpt, line_problem
+from punchlist.kernel.settings_table import MAX_NUMBER, SettingsTable
+from punchlist.kernel.text import block_problem, did_you_mean, excerpt, line_problem
 from punchlist.trust import Trust
 
 MAX_AGENTS: Final = 50
@@ -65,8 +65,8 @@ class AgentsConfig:
     def get(self, name: str) -> AgentDefinition:
         if name not in self.definitions:
             names = ", ".join(self.definitions)
-            did_you_mean = suggestion(name, self.definitions)
-            raise NotFound(f"There is no agent {excerpt(name)!r}.{did_you_mean} There are: {names}.")
+            hint = did_you_mean(name, self.definitions)
+            raise NotFound(f"There is no agent {excerpt(name)!r}.{hint} There are: {names}.")
         return self.definitions[name]
 
 

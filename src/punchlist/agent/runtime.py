@@ -35,8 +35,7 @@ from punchlist.plan.tools import plan_tools
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.toolcalls.listeners import AskPerson, Listeners
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.tool import AgentTool
-from punchlist.tools.list_tools import list_tool
+from punchlist.toolcalls.tool import AgentTool, list_tool
 from punchlist.tools.tool_session import ToolSession, ToolSite, open_tool_session
 
 DATABASE_OUTAGES: Final = (StoreUnavailable, StoreBusy)

@@ -12,7 +12,6 @@ from typing import Final
 
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
-from punchlist.checklist.text_width import clip, width
 from punchlist.checklist.validation import MAX_ITEMS
 from punchlist.kernel.text import ELLIPSIS, visible
 
@@ -130,3 +129,26 @@ def _split_word(word: str, cells: int) -> list[str]:
         pieces.append(head)
         word = word[len(head) :]
     return [*pieces, word]
+
+
+def width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    import wcwidth
+
+    return wcwidth.width(text)
+
+
+def clip(text: str, cells: int) -> str:
+    """The longest prefix that fits, cut between graphemes."""
+    if text.isascii():
+        return text[:cells]
+    import wcwidth
+
+    taken, used = "", 0
+    for grapheme in wcwidth.iter_graphemes(text):
+        used += wcwidth.width(grapheme)
+        if used > cells:
+            break
+        taken += grapheme
+    return taken

@@ -15,7 +15,6 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import MessageRole, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition
-from punchlist.kernel.events import Change
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage import event_log
@@ -162,24 +161,13 @@ def _save(
         kind=UPDATE_KIND,
         turn_id=turn.id if turn else None,
     )
-    event_log.append(
-        tx,
-        Change(
-            stream=checklist_stream(scope.conversation_id),
-            conversation_id=scope.conversation_id,
-            actor=str(scope.actor),
-            action=action,
-            subject=scope.conversation_id,
-            from_status=None,
-            to_status=None,
-            reason=reason,
-            data={
-                "items": [item_json(item) for item in items],
-                "revision": after.revision,
-                "undo_to": after.undo_to,
-                "steps": [asdict(change) for change in changes],
-                **conversation_repository.fingerprint(message),
-            },
-        ),
-    )
+    data = {
+        "items": [item_json(item) for item in items],
+        "revision": after.revision,
+        "undo_to": after.undo_to,
+        "steps": [asdict(change) for change in changes],
+        **conversation_repository.fingerprint(message),
+    }
+    session = scope.conversation_id
+    event_log.append(tx, scope.change(checklist_stream(session), action, session, reason, data))
     return ChecklistChange(after, checklist_validation.dropped_items(before.items, items))

@@ -6,17 +6,27 @@ from typing import Any, Final
 
 from punchlist.claims.model import Claim, ListKind
 from punchlist.errors import StoreDamaged
-from punchlist.storage.statements import WHOLE_ROW_LOCK, Statement, columns, insert, update
+from punchlist.storage.statements import WHOLE_ROW_LOCK, SelectAll, SelectOne, Statement, columns, insert, update
 from punchlist.storage.store import Transaction
 
 _ROW: Final = f"SELECT {columns(Claim._fields)} FROM claims"
 _UNCHANGED: Final = "todo_id = :todo AND fence = :before"
 
+
+def claim_from_row(row: tuple[Any, ...]) -> Claim:
+    try:
+        return Claim._make((row[0], ListKind(row[1]), *row[2:]))
+    except ValueError:
+        raise StoreDamaged.not_as_written(f"The claim of todo {row[0]!r}") from None
+
+
 # The lock prevents a renewal between this read and the write that follows.
-LOCK: Final = Statement(f"{_ROW} WHERE todo_id = :todo", lock=WHOLE_ROW_LOCK)
-FIND: Final = Statement(f"{_ROW} WHERE todo_id = :todo")
-LIVE: Final = Statement(
-    f"{_ROW} WHERE list = :list AND owner_id = :owner_id AND holder IS NOT NULL AND lease_until > :now"
+lock: Final = SelectOne(claim_from_row, f"{_ROW} WHERE todo_id = :todo", lock=WHOLE_ROW_LOCK)
+"""The newest claim of a todo, locked until the transaction ends."""
+find: Final = SelectOne(claim_from_row, f"{_ROW} WHERE todo_id = :todo")
+_live: Final = SelectAll(
+    claim_from_row,
+    f"{_ROW} WHERE list = :list AND owner_id = :owner_id AND holder IS NOT NULL AND lease_until > :now",
 )
 INSERT: Final = insert("claims", Claim._fields)
 TAKE: Final = update("claims", ("holder", "fence", "claimed_at", "lease_until"), where=_UNCHANGED)
@@ -24,21 +34,9 @@ EXTEND: Final = update("claims", ["lease_until"], where=f"{_UNCHANGED} AND holde
 FREE: Final = Statement(f"UPDATE claims SET holder = NULL WHERE {_UNCHANGED}")
 
 
-def find(tx: Transaction, todo_id: str) -> Claim | None:
-    row = tx.one(FIND, todo=todo_id)
-    return claim_from_row(row) if row else None
-
-
-def lock(tx: Transaction, todo_id: str) -> Claim | None:
-    """The newest claim of a todo, locked until the transaction ends."""
-    row = tx.one(LOCK, todo=todo_id)
-    return claim_from_row(row) if row else None
-
-
 def find_live(tx: Transaction, list: ListKind, owner_id: str) -> dict[str, Claim]:
     """The claims of one list that are held now, by todo id."""
-    rows = tx.all(LIVE, list=list.value, owner_id=owner_id, now=tx.now())
-    return {row[0]: claim_from_row(row) for row in rows}
+    return {claim.todo_id: claim for claim in _live(tx, list.value, owner_id, tx.now())}
 
 
 def insert_claim(tx: Transaction, claim: Claim) -> None:
@@ -67,10 +65,3 @@ def update_lease(tx: Transaction, claim: Claim) -> bool:
 
 def clear_holder(tx: Transaction, claim: Claim) -> bool:
     return bool(tx.run(FREE, todo=claim.todo_id, before=claim.fence))
-
-
-def claim_from_row(row: tuple[Any, ...]) -> Claim:
-    try:
-        return Claim._make((row[0], ListKind(row[1]), *row[2:]))
-    except ValueError:
-        raise StoreDamaged.not_as_written(f"The claim of todo {row[0]!r}") from None

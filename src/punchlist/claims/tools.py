@@ -1,17 +1,17 @@
 """Tools for several agents that work on one list: claim_todo, renew_claim, release_claim.
 
-Each list implements `ClaimableList`; the surface decides which lists its caller can use.
+The surface decides which lists its caller can use.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from punchlist.claims import validation as claim_validation
 from punchlist.claims.lifecycle import CLAIMANTS, DEFAULT_LEASE_SECONDS, MAX_LEASE_SECONDS, MIN_LEASE_SECONDS
-from punchlist.claims.model import Claim, ListKind, NothingToClaim
+from punchlist.claims.model import Claim, ClaimGranted, ListKind, NothingToClaim
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotAllowed, NotFound
 from punchlist.kernel import text
@@ -26,17 +26,14 @@ _SECONDS: Final[Schema] = {"type": "integer", "minimum": MIN_LEASE_SECONDS, "max
 T = TypeVar("T")
 
 
-class ClaimableList(Protocol):
-    """The list as seen by one caller."""
+class ClaimableList(NamedTuple):
+    """A list as seen by one caller: functions of its service, bound to that caller."""
 
-    def claim(
-        self, todo_id: str | None, seconds: int, mission_slug: str | None
-    ) -> tuple[dict[str, Any], Claim] | NothingToClaim:
-        """Claim a todo, without an id the next free one; returns its JSON and the claim."""
-
-    def renew(self, todo_id: str, fence: int, seconds: int) -> Claim: ...
-
-    def release(self, todo_id: str, fence: int) -> Claim: ...
+    claim: Callable[[str | None, int, str | None], ClaimGranted[Any] | NothingToClaim]
+    """Claim a todo, without an id the next free one. The last argument is the slug of a mission."""
+    renew: Callable[[str, int, int], Claim]
+    release: Callable[[str, int], Claim]
+    todo_json: Callable[[Any], dict[str, Any]]
 
 
 ClaimableLists = Callable[[Scope], Mapping[ListKind, ClaimableList]]
@@ -51,13 +48,11 @@ def _claim_todo(lists: ClaimableLists) -> ListToolSpec[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
         mission = _name(args, "missionSlug")
         kind = claim_validation.parse_list(args.get("list")) or (ListKind.MISSION if mission else None)
-        claimed = _chosen(lists(scope), kind).claim(
-            _name(args, "todoId"), claim_validation.parse_seconds(args.get("seconds")), mission
-        )
+        chosen = _chosen(lists(scope), kind)
+        claimed = chosen.claim(_name(args, "todoId"), claim_validation.parse_seconds(args.get("seconds")), mission)
         if isinstance(claimed, NothingToClaim):
             return _result({"todo": None, "next": str(claimed)})
-        todo, claim = claimed
-        return _result({"todo": todo, **claim_json(claim)})
+        return _result({"todo": chosen.todo_json(claimed.todo), **claim_json(claimed.claim)})
 
     return ListToolSpec(
         name="claim_todo",

@@ -24,7 +24,7 @@ from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.text import excerpt, json_type, visible
+from punchlist.kernel.text import display_value, visible
 
 MAX_FENCE: Final = 2**53
 
@@ -125,14 +125,14 @@ def parse_seconds(raw: Any) -> int:
         return DEFAULT_LEASE_SECONDS
     if isinstance(raw, bool) or not isinstance(raw, int) or not MIN_LEASE_SECONDS <= raw <= MAX_LEASE_SECONDS:
         raise InvalidInput(
-            f"seconds: must be a whole number from {MIN_LEASE_SECONDS} to {MAX_LEASE_SECONDS}, got {_describe(raw)}"
+            f"seconds: must be a whole number from {MIN_LEASE_SECONDS} to {MAX_LEASE_SECONDS}, got {display_value(raw)}"
         )
     return raw
 
 
 def parse_fence(raw: Any) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int) or not 1 <= raw <= MAX_FENCE:
-        raise InvalidInput(f"fence: must be the whole number that claim_todo returned, got {_describe(raw)}")
+        raise InvalidInput(f"fence: must be the whole number that claim_todo returned, got {display_value(raw)}")
     return raw
 
 
@@ -142,12 +142,4 @@ def parse_list(raw: Any) -> ListKind | None:
     for kind in ListKind:
         if raw == kind.value:
             return kind
-    raise InvalidInput(f"list: must be one of {', '.join(ListKind)}, got {_describe(raw)}")
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, str):
-        return repr(excerpt(value))
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return json_type(value)
-    return "a very large number" if abs(value) > MAX_FENCE else str(value)
+    raise InvalidInput(f"list: must be one of {', '.join(ListKind)}, got {display_value(raw)}")

@@ -173,14 +173,5 @@ def _not_found(conversation_id: str, reference: str) -> NotFound:
 def _change(
     scope: Scope, action: QueueAction, from_status: str | None, after: QueuedMessage, data: dict[str, Any]
 ) -> Change:
-    return Change(
-        stream=stream(scope.conversation_id),
-        conversation_id=scope.conversation_id,
-        actor=str(scope.actor),
-        action=action,
-        subject=after.id,
-        from_status=from_status,
-        to_status=after.status,
-        reason=REASONS[action],
-        data=data,
-    )
+    statuses = {"from_status": from_status, "to_status": after.status}
+    return scope.change(stream(scope.conversation_id), action, after.id, REASONS[action], data, **statuses)

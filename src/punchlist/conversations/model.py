@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from punchlist.conversations.lifecycle import TurnStatus
 from punchlist.kernel.actors import Actor
+from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.events import Change
 
 
 class MessageRole(StrEnum):
@@ -39,8 +41,7 @@ class NoticeKind(StrEnum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(NamedTuple):
     id: str
     title: str
     metadata: str
@@ -128,15 +129,7 @@ class QueuedMessage(NamedTuple):
     turn_id: str | None
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "status": self.status,
-            "content": self.content,
-            "saidBy": self.said_by,
-            "createdAt": self.created_at,
-            "changedAt": self.changed_at,
-            "turnId": self.turn_id,
-        }
+        return camel_json(self, "id", "status", "content", "said_by", "created_at", "changed_at", "turn_id")
 
 
 class DeliveredMessage(NamedTuple):
@@ -185,17 +178,8 @@ class CallEvidence(NamedTuple):
     ended_at: str | None
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "callId": self.call_id,
-            "turnId": self.turn_id,
-            "agent": self.agent,
-            "tool": self.tool,
-            "status": self.status,
-            "told": self.summary,
-            "outputFile": self.output_file,
-            "at": self.at,
-            "endedAt": self.ended_at,
-        }
+        names = ("call_id", "turn_id", "agent", "tool", "status", "output_file", "at", "ended_at")
+        return {**camel_json(self, *names), "told": self.summary}
 
 
 class ModelRequestUsage(NamedTuple):
@@ -216,6 +200,21 @@ class Scope:
     @property
     def agent_id(self) -> str:
         return self.actor.name
+
+    def change(
+        self,
+        stream: str,
+        action: str,
+        subject: str,
+        reason: str,
+        data: dict[str, Any],
+        *,
+        from_status: str | None = None,
+        to_status: str | None = None,
+    ) -> Change:
+        """The event of a change that the caller makes."""
+        actor = str(self.actor)
+        return Change(stream, self.conversation_id, actor, action, subject, from_status, to_status, reason, data)
 
 
 @dataclass(frozen=True, slots=True)

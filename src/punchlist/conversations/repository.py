@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict
+import json
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from punchlist.conversations.lifecycle import QueueStatus
 from punchlist.conversations.model import (
+    CallEvidence,
     Conversation,
     ConversationOverview,
     LastMessage,
     Message,
+    ModelRequestUsage,
     NewMessage,
     NoticeKind,
     QueuedMessage,
@@ -20,58 +22,107 @@ from punchlist.conversations.model import (
     Trace,
 )
 from punchlist.kernel.ids import new_id
-from punchlist.storage.statements import ROW_LOCK, Statement, columns, insert, literals, update
+from punchlist.storage.statements import ROW_LOCK, SelectAll, SelectOne, Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
 
 def _select(table: str, value: type[Any]) -> str:
-    """SELECT the fields of a value in their order."""
-    return f"SELECT {columns(value.__annotations__, of=table)} FROM {table}"
+    """SELECT the fields of a named tuple in their order."""
+    return f"SELECT {columns(value._fields, of=table)} FROM {table}"
 
 
 _CONVERSATION: Final = _select("conversations", Conversation)
 _TURN: Final = _select("turns", StoredTurn)
 _MESSAGE: Final = _select("messages", Message)
 _TRACE: Final = _select("traces", Trace)
+_QUEUED_MESSAGE: Final = _select("queued_messages", QueuedMessage)
 SEARCHED_MESSAGES: Final = 1_000
 """`messages_mentioning` searches this many messages at the end."""
 _IN_CONVERSATION: Final = "WHERE conversation_id = :conversation_id"
 
-INSERT_CONVERSATION: Final = insert("conversations", Conversation.__annotations__, unless="id")
-CONVERSATION: Final = Statement(f"{_CONVERSATION} WHERE id = :id")
+# --- conversations ---------------------------------------------------------------------------------------------
+
+find_conversation: Final = SelectOne(Conversation._make, f"{_CONVERSATION} WHERE id = :id")
 # Serialises the writers of a conversation on PostgreSQL; SQLite has one writer anyway.
-LOCK_CONVERSATION: Final = Statement(f"{_CONVERSATION} WHERE id = :id", lock=ROW_LOCK)
-CONVERSATIONS: Final = Statement(f"{_CONVERSATION} ORDER BY created_at DESC, id LIMIT :limit")
+lock_conversation: Final = SelectOne(Conversation._make, f"{_CONVERSATION} WHERE id = :id", lock=ROW_LOCK)
+newest_conversations: Final = SelectAll(
+    Conversation._make, f"{_CONVERSATION} ORDER BY created_at DESC, id LIMIT :limit"
+)
+add_conversation: Final = insert("conversations", Conversation._fields, unless="id")
+"""False if another process has just added it."""
 COUNTS: Final = Statement(
     f"SELECT (SELECT count(*) FROM turns {_IN_CONVERSATION}), (SELECT count(*) FROM messages {_IN_CONVERSATION})"
 )
 
-INSERT_TURN: Final = insert("turns", StoredTurn.__annotations__)
-UPDATE_TURN: Final = update("turns", ("ended_at", "end_reason", "owner"), where="id = :turn_id AND ended_at IS NULL")
-TURN: Final = Statement(f"{_TURN} WHERE id = :id")
-LOCK_TURN: Final = Statement(f"{_TURN} WHERE id = :id", lock=ROW_LOCK)
-OPEN_TURN: Final = Statement(f"{_TURN} {_IN_CONVERSATION} AND ended_at IS NULL AND parent_turn_id IS NULL")
-# A worker's turn does not show the state of the conversation.
-LAST_TURN: Final = Statement(
-    f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id IS NULL ORDER BY started_at DESC, id DESC LIMIT 1"
+
+def overviews(tx: Transaction, limit: int) -> list[ConversationOverview]:
+    """Newest first."""
+    return [_overview(tx, conversation) for conversation in newest_conversations(tx, limit)]
+
+
+def _overview(tx: Transaction, conversation: Conversation) -> ConversationOverview:
+    counts = tx.one(COUNTS, conversation_id=conversation.id)
+    assert counts is not None
+    return ConversationOverview(conversation, counts[0], counts[1], _last_turn(tx, conversation.id))
+
+
+# --- turns -----------------------------------------------------------------------------------------------------
+
+find_turn: Final = SelectOne(StoredTurn._make, f"{_TURN} WHERE id = :id")
+lock_turn: Final = SelectOne(StoredTurn._make, f"{_TURN} WHERE id = :id", lock=ROW_LOCK)
+"""The turn, locked against other writers until the transaction ends."""
+find_open_turn: Final = SelectOne(
+    StoredTurn._make, f"{_TURN} {_IN_CONVERSATION} AND ended_at IS NULL AND parent_turn_id IS NULL"
 )
-NEWEST_TURNS: Final = Statement(f"{_TURN} {_IN_CONVERSATION} ORDER BY started_at DESC, id DESC LIMIT :limit")
-ALL_TURNS: Final = Statement(f"{_TURN} {_IN_CONVERSATION} ORDER BY started_at, id")
-CHILD_TURNS: Final = Statement(
-    f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id = :parent ORDER BY started_at DESC, id DESC"
+"""The open top-level turn."""
+# A worker's turn does not show the state of the conversation.
+_last_turn: Final = SelectOne(
+    StoredTurn._make,
+    f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id IS NULL ORDER BY started_at DESC, id DESC LIMIT 1",
+)
+newest_turns: Final = SelectAll(
+    StoredTurn._make, f"{_TURN} {_IN_CONVERSATION} ORDER BY started_at DESC, id DESC LIMIT :limit"
+)
+all_turns: Final = SelectAll(StoredTurn._make, f"{_TURN} {_IN_CONVERSATION} ORDER BY started_at, id")
+"""Oldest first, including the turns of workers."""
+child_turns: Final = SelectAll(
+    StoredTurn._make, f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id = :parent ORDER BY started_at DESC, id DESC"
 )
 # `started_at` limits the search to the end of the index.
-OPEN_CHILD_TURNS: Final = Statement(
-    f"{_TURN} {_IN_CONVERSATION} AND started_at >= :since AND parent_turn_id = :parent AND ended_at IS NULL"
+_open_child_turns: Final = SelectAll(
+    StoredTurn._make,
+    f"{_TURN} {_IN_CONVERSATION} AND started_at >= :since AND parent_turn_id = :parent AND ended_at IS NULL",
 )
+add_turn: Final = insert("turns", StoredTurn._fields)
+UPDATE_TURN: Final = update("turns", ("ended_at", "end_reason", "owner"), where="id = :turn_id AND ended_at IS NULL")
 
-INSERT_MESSAGE: Final = insert("messages", Message.__annotations__)
-MESSAGE: Final = Statement(f"{_MESSAGE} WHERE id = :id")
-MESSAGES: Final = Statement(f"{_MESSAGE} {_IN_CONVERSATION} ORDER BY position")
-TURN_MESSAGES: Final = Statement(f"{_MESSAGE} WHERE turn_id = :turn_id ORDER BY position")
-NEWEST_MESSAGES: Final = Statement(f"{_MESSAGE} {_IN_CONVERSATION} ORDER BY position DESC LIMIT :limit")
-OUTSIDE_TURNS: Final = Statement(
-    f"{_MESSAGE} {_IN_CONVERSATION} AND turn_id IS NULL ORDER BY position DESC LIMIT :limit"
+
+def update_turn(tx: Transaction, before: StoredTurn, changes: dict[str, Any]) -> StoredTurn | None:
+    """Write `changes` if the turn is still open; None when it has ended. `status` follows from `ended_at`."""
+    after = before._replace(**{name: value for name, value in changes.items() if name != "status"})
+    written = tx.run(
+        UPDATE_TURN, turn_id=before.id, ended_at=after.ended_at, end_reason=after.end_reason, owner=after.owner
+    )
+    return after if written else None
+
+
+def open_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
+    return _open_child_turns(tx, turn.conversation_id, turn.started_at, turn.id)
+
+
+# --- messages and traces ---------------------------------------------------------------------------------------
+
+find_message: Final = SelectOne(Message._make, f"{_MESSAGE} WHERE id = :id")
+all_messages: Final = SelectAll(Message._make, f"{_MESSAGE} {_IN_CONVERSATION} ORDER BY position")
+turn_messages: Final = SelectAll(Message._make, f"{_MESSAGE} WHERE turn_id = :turn_id ORDER BY position")
+newest_messages: Final = SelectAll(Message._make, f"{_MESSAGE} {_IN_CONVERSATION} ORDER BY position DESC LIMIT :limit")
+messages_outside_turns: Final = SelectAll(
+    Message._make, f"{_MESSAGE} {_IN_CONVERSATION} AND turn_id IS NULL ORDER BY position DESC LIMIT :limit"
+)
+"""Newest first."""
+# Positions have no gaps: the last position is also the number of messages.
+last_message: Final = SelectOne(
+    LastMessage._make, f"SELECT position, created_at FROM messages {_IN_CONVERSATION} ORDER BY position DESC LIMIT 1"
 )
 MENTIONING: Final = Statement(
     f"{_MESSAGE} {_IN_CONVERSATION} AND position > :after AND turn_id IS NULL "
@@ -90,144 +141,16 @@ RECENT_OF_AGENT: Final = Statement(
     f"OR messages.turn_id IS NULL AND messages.kind IN ({literals(NoticeKind)})) "
     "ORDER BY messages.position DESC LIMIT :limit"
 )
-LAST_POSITION: Final = Statement(f"SELECT position FROM messages {_IN_CONVERSATION} ORDER BY position DESC LIMIT 1")
-# Positions have no gaps: the last position is also the number of messages.
-LAST_MESSAGE: Final = Statement(
-    f"SELECT position, created_at FROM messages {_IN_CONVERSATION} ORDER BY position DESC LIMIT 1"
-)
+INSERT_MESSAGE: Final = insert("messages", Message._fields)
 
-INSERT_TRACE: Final = insert("traces", Trace.__annotations__)
-TRACES: Final = Statement(f"{_TRACE} WHERE turn_id = :turn_id ORDER BY started_at, id")
+add_trace: Final = insert("traces", Trace._fields)
+turn_traces: Final = SelectAll(Trace._make, f"{_TRACE} WHERE turn_id = :turn_id ORDER BY started_at, id")
 # Joined with turns, since no index covers the conversation of a trace.
-ALL_TRACES: Final = Statement(
+all_traces: Final = SelectAll(
+    Trace._make,
     f"{_TRACE} JOIN turns ON turns.id = traces.turn_id WHERE turns.conversation_id = :conversation_id "
-    "ORDER BY traces.started_at, traces.id"
+    "ORDER BY traces.started_at, traces.id",
 )
-
-_QUEUED_MESSAGE: Final = _select("queued_messages", QueuedMessage)
-_WAITS: Final = f"status = '{QueueStatus.QUEUED}'"
-_CHANGING: Final = ("content", "status", "changed_at", "turn_id")
-_NO_LIMIT: Final = 1_000_000
-INSERT_QUEUED: Final = insert("queued_messages", QueuedMessage._fields)
-UPDATE_QUEUED: Final = update("queued_messages", _CHANGING, where=f"id = :queued_id AND {_WAITS}")
-QUEUED_BY_ID: Final = Statement(f"{_QUEUED_MESSAGE} {_IN_CONVERSATION} AND id = :id")
-QUEUED: Final = Statement(f"{_QUEUED_MESSAGE} {_IN_CONVERSATION} AND {_WAITS} ORDER BY position LIMIT :limit")
-ALL_QUEUED: Final = Statement(f"{_QUEUED_MESSAGE} {_IN_CONVERSATION} ORDER BY position")
-QUEUED_FOR_TURN: Final = Statement(f"SELECT id FROM queued_messages {_IN_CONVERSATION} AND turn_id = :turn_id LIMIT 1")
-LAST_QUEUE_POSITION: Final = Statement(
-    f"SELECT position FROM queued_messages {_IN_CONVERSATION} ORDER BY position DESC LIMIT 1"
-)
-
-
-# --- conversations ---------------------------------------------------------------------------------------------
-
-
-def find_conversation(tx: Transaction, id: str) -> Conversation | None:
-    row = tx.one(CONVERSATION, id=id)
-    return Conversation(*row) if row else None
-
-
-def lock_conversation(tx: Transaction, id: str) -> Conversation | None:
-    """The conversation, locked against other writers until the transaction ends."""
-    row = tx.one(LOCK_CONVERSATION, id=id)
-    return Conversation(*row) if row else None
-
-
-def add_conversation(tx: Transaction, conversation: Conversation) -> bool:
-    """False if another process has just added it."""
-    return bool(tx.run(INSERT_CONVERSATION, **asdict(conversation)))
-
-
-def newest_conversations(tx: Transaction, limit: int) -> list[Conversation]:
-    return [Conversation(*row) for row in tx.all(CONVERSATIONS, limit=limit)]
-
-
-def overviews(tx: Transaction, limit: int) -> list[ConversationOverview]:
-    """Newest first."""
-    return [_overview(tx, conversation) for conversation in newest_conversations(tx, limit)]
-
-
-def _overview(tx: Transaction, conversation: Conversation) -> ConversationOverview:
-    counts = tx.one(COUNTS, conversation_id=conversation.id)
-    last = tx.one(LAST_TURN, conversation_id=conversation.id)
-    assert counts is not None
-    return ConversationOverview(conversation, counts[0], counts[1], StoredTurn(*last) if last else None)
-
-
-# --- turns -----------------------------------------------------------------------------------------------------
-
-
-def find_turn(tx: Transaction, id: str) -> StoredTurn | None:
-    row = tx.one(TURN, id=id)
-    return StoredTurn(*row) if row else None
-
-
-def lock_turn(tx: Transaction, id: str) -> StoredTurn | None:
-    """The turn, locked against other writers until the transaction ends."""
-    row = tx.one(LOCK_TURN, id=id)
-    return StoredTurn(*row) if row else None
-
-
-def find_open_turn(tx: Transaction, conversation_id: str) -> StoredTurn | None:
-    """The open top-level turn."""
-    row = tx.one(OPEN_TURN, conversation_id=conversation_id)
-    return StoredTurn(*row) if row else None
-
-
-def add_turn(tx: Transaction, turn: StoredTurn) -> None:
-    tx.run(INSERT_TURN, **turn._asdict())
-
-
-def update_turn(tx: Transaction, before: StoredTurn, changes: dict[str, Any]) -> StoredTurn | None:
-    """Write `changes` if the turn is still open; None when it has ended. `status` follows from `ended_at`."""
-    after = before._replace(**{name: value for name, value in changes.items() if name != "status"})
-    written = tx.run(
-        UPDATE_TURN, turn_id=before.id, ended_at=after.ended_at, end_reason=after.end_reason, owner=after.owner
-    )
-    return after if written else None
-
-
-def newest_turns(tx: Transaction, conversation_id: str, limit: int) -> list[StoredTurn]:
-    return [StoredTurn(*row) for row in tx.all(NEWEST_TURNS, conversation_id=conversation_id, limit=limit)]
-
-
-def all_turns(tx: Transaction, conversation_id: str) -> list[StoredTurn]:
-    """Oldest first, including the turns of workers."""
-    return [StoredTurn(*row) for row in tx.all(ALL_TURNS, conversation_id=conversation_id)]
-
-
-def child_turns(tx: Transaction, conversation_id: str, turn_id: str) -> list[StoredTurn]:
-    return [StoredTurn(*row) for row in tx.all(CHILD_TURNS, conversation_id=conversation_id, parent=turn_id)]
-
-
-def open_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
-    rows = tx.all(OPEN_CHILD_TURNS, conversation_id=turn.conversation_id, since=turn.started_at, parent=turn.id)
-    return [StoredTurn(*row) for row in rows]
-
-
-# --- messages and traces ---------------------------------------------------------------------------------------
-
-
-def find_message(tx: Transaction, id: str) -> Message | None:
-    row = tx.one(MESSAGE, id=id)
-    return Message(*row) if row else None
-
-
-def all_messages(tx: Transaction, conversation_id: str) -> list[Message]:
-    return [Message(*row) for row in tx.all(MESSAGES, conversation_id=conversation_id)]
-
-
-def turn_messages(tx: Transaction, turn_id: str) -> list[Message]:
-    return [Message(*row) for row in tx.all(TURN_MESSAGES, turn_id=turn_id)]
-
-
-def newest_messages(tx: Transaction, conversation_id: str, limit: int) -> list[Message]:
-    return [Message(*row) for row in tx.all(NEWEST_MESSAGES, conversation_id=conversation_id, limit=limit)]
-
-
-def messages_outside_turns(tx: Transaction, conversation_id: str, limit: int) -> list[Message]:
-    """Newest first."""
-    return [Message(*row) for row in tx.all(OUTSIDE_TURNS, conversation_id=conversation_id, limit=limit)]
 
 
 def messages_mentioning(tx: Transaction, conversation_id: str, id: str, limit: int) -> list[Message]:
@@ -247,11 +170,6 @@ def recent_messages(
     return [Message(*row) for row in rows]
 
 
-def last_message(tx: Transaction, conversation_id: str) -> LastMessage | None:
-    row = tx.one(LAST_MESSAGE, conversation_id=conversation_id)
-    return LastMessage(*row) if row else None
-
-
 def fingerprint(message: Message) -> dict[str, Any]:
     """What an event stores about a message: a hash of the content instead of a second copy."""
     data = message._asdict()
@@ -269,8 +187,8 @@ def add_message(
 def add_messages(
     tx: Transaction, conversation_id: str, turn_id: str | None, messages: Sequence[NewMessage]
 ) -> list[Message]:
-    last = tx.one(LAST_POSITION, conversation_id=conversation_id)
-    position, now = last[0] if last else 0, tx.now()
+    last = last_message(tx, conversation_id)
+    position, now = last.messages if last else 0, tx.now()
     added = [
         Message(new_id(), conversation_id, turn_id, position + number, new.role, new.kind, new.content, now)
         for number, new in enumerate(messages, start=1)
@@ -279,34 +197,28 @@ def add_messages(
     return added
 
 
-def add_trace(tx: Transaction, trace: Trace) -> None:
-    tx.run(INSERT_TRACE, **trace._asdict())
-
-
-def turn_traces(tx: Transaction, turn_id: str) -> list[Trace]:
-    return [Trace(*row) for row in tx.all(TRACES, turn_id=turn_id)]
-
-
-def all_traces(tx: Transaction, conversation_id: str) -> list[Trace]:
-    return [Trace(*row) for row in tx.all(ALL_TRACES, conversation_id=conversation_id)]
-
-
 # --- queued messages -------------------------------------------------------------------------------------------
 
-
-def find_queued(tx: Transaction, conversation_id: str, id: str) -> QueuedMessage | None:
-    row = tx.one(QUEUED_BY_ID, conversation_id=conversation_id, id=id)
-    return QueuedMessage(*row) if row else None
+_WAITS: Final = f"status = '{QueueStatus.QUEUED}'"
+_CHANGING: Final = ("content", "status", "changed_at", "turn_id")
+_NO_LIMIT: Final = 1_000_000
+add_queued: Final = insert("queued_messages", QueuedMessage._fields)
+UPDATE_QUEUED: Final = update("queued_messages", _CHANGING, where=f"id = :queued_id AND {_WAITS}")
+find_queued: Final = SelectOne(QueuedMessage._make, f"{_QUEUED_MESSAGE} {_IN_CONVERSATION} AND id = :id")
+_queued: Final = SelectAll(
+    QueuedMessage._make, f"{_QUEUED_MESSAGE} {_IN_CONVERSATION} AND {_WAITS} ORDER BY position LIMIT :limit"
+)
+all_queued_messages: Final = SelectAll(QueuedMessage._make, f"{_QUEUED_MESSAGE} {_IN_CONVERSATION} ORDER BY position")
+"""Including delivered and withdrawn ones."""
+QUEUED_FOR_TURN: Final = Statement(f"SELECT id FROM queued_messages {_IN_CONVERSATION} AND turn_id = :turn_id LIMIT 1")
+LAST_QUEUE_POSITION: Final = Statement(
+    f"SELECT position FROM queued_messages {_IN_CONVERSATION} ORDER BY position DESC LIMIT 1"
+)
 
 
 def queued_messages(tx: Transaction, conversation_id: str, limit: int = _NO_LIMIT) -> list[QueuedMessage]:
     """Undelivered messages in the order of delivery."""
-    return [QueuedMessage(*row) for row in tx.all(QUEUED, conversation_id=conversation_id, limit=limit)]
-
-
-def all_queued_messages(tx: Transaction, conversation_id: str) -> list[QueuedMessage]:
-    """Including delivered and withdrawn ones."""
-    return [QueuedMessage(*row) for row in tx.all(ALL_QUEUED, conversation_id=conversation_id)]
+    return _queued(tx, conversation_id, limit)
 
 
 def queued_message_started(tx: Transaction, conversation_id: str, turn_id: str) -> bool:
@@ -319,12 +231,75 @@ def next_queue_position(tx: Transaction, conversation_id: str) -> int:
     return row[0] + 1 if row else 1
 
 
-def add_queued(tx: Transaction, message: QueuedMessage) -> None:
-    tx.run(INSERT_QUEUED, **message._asdict())
-
-
 def update_queued(tx: Transaction, before: QueuedMessage, changes: dict[str, Any]) -> QueuedMessage | None:
     """Write `changes` if the message is still queued; None when it is not."""
     after = before._replace(**{**changes, "status": changes["status"].value})
     values = {name: getattr(after, name) for name in _CHANGING}
     return after if tx.run(UPDATE_QUEUED, queued_id=before.id, **values) else None
+
+
+MAX_SUMMARY_LENGTH: Final = 500
+"""Characters of a result that are read for its first line."""
+_FOREVER: Final = "9999"
+
+# A child turn starts while its parent is open.
+CHILD_TURNS_DURING: Final = Statement(
+    f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE conversation_id = :conversation_id "
+    "AND started_at >= :since AND started_at <= :until AND parent_turn_id IS NOT NULL ORDER BY started_at, id"
+)
+CALLS: Final = Statement(
+    "SELECT id, tool, status, "
+    f"substr(result, 1, {MAX_SUMMARY_LENGTH}), substr(explanation, 1, {MAX_SUMMARY_LENGTH}), "
+    "output_file, created_at, started_at, ended_at FROM tool_calls WHERE turn_id = :turn_id ORDER BY position"
+)
+REQUESTS: Final = Statement(
+    "SELECT output, started_at FROM traces WHERE turn_id = :turn_id AND kind = 'model' ORDER BY started_at"
+)
+
+
+def with_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
+    """The turn and all turns below it."""
+    rows = tx.all(
+        CHILD_TURNS_DURING,
+        conversation_id=turn.conversation_id,
+        since=turn.started_at,
+        until=turn.ended_at or _FOREVER,
+    )
+    found, known = [turn], {turn.id}
+    candidates = [StoredTurn(*row) for row in rows]
+    # Sorted by start, parents usually come first; turns with equal times may need another pass.
+    while below := [turn for turn in candidates if turn.parent_turn_id in known and turn.id not in known]:
+        found += below
+        known |= {turn.id for turn in below}
+    return found
+
+
+def tool_calls(tx: Transaction, turns: Iterable[StoredTurn]) -> list[CallEvidence]:
+    """In the order in which they started."""
+    found = [_evidence(turn, row) for turn in turns for row in tx.all(CALLS, turn_id=turn.id)]
+    return sorted(found, key=lambda call: call.at)
+
+
+def model_requests(tx: Transaction, turns: Sequence[StoredTurn]) -> list[ModelRequestUsage]:
+    return [
+        ModelRequestUsage(str(at), *_tokens(str(output)))
+        for turn in turns
+        for output, at in tx.all(REQUESTS, turn_id=turn.id)
+    ]
+
+
+def _evidence(turn: StoredTurn, row: tuple[Any, ...]) -> CallEvidence:
+    id, tool, status, result, explanation, output_file, created_at, started_at, ended_at = row
+    summary = next(iter(str(result or explanation or "").strip().splitlines()), "")
+    return CallEvidence(
+        id, turn.id, turn.agent_id, tool, status, summary, output_file, started_at or created_at, ended_at
+    )
+
+
+def _tokens(output: str) -> tuple[int, int]:
+    """Input and output tokens; zero for a failed request."""
+    try:
+        input_tokens, output_tokens = json.loads(output)["tokens"]
+        return int(input_tokens), int(output_tokens)
+    except (ValueError, KeyError, TypeError):
+        return 0, 0

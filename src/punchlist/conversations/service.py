@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any, Final
 
 from punchlist.conversations import repository
@@ -86,7 +85,7 @@ class Conversations:
         if not repository.add_conversation(tx, created):
             # Another process created it at the same moment.
             return repository.lock_conversation(tx, created.id) or created
-        event_log.append(tx, conversation_change(scope, "start", created.id, reason or "first use", asdict(created)))
+        event_log.append(tx, conversation_change(scope, "start", created.id, reason or "first use", created._asdict()))
         return created
 
     def get(self, conversation_id: str) -> Conversation:
@@ -364,23 +363,7 @@ def message_change(scope: Scope, message: Message) -> Change:
 
 
 def conversation_change(
-    scope: Scope,
-    action: str,
-    subject: str,
-    reason: str,
-    data: dict[str, Any],
-    *,
-    from_status: TurnStatus | None = None,
-    to_status: TurnStatus | None = None,
+    scope: Scope, action: str, subject: str, reason: str, data: dict[str, Any], **statuses: TurnStatus | None
 ) -> Change:
-    return Change(
-        stream=stream(scope.conversation_id),
-        conversation_id=scope.conversation_id,
-        actor=str(scope.actor),
-        action=action,
-        subject=subject,
-        from_status=from_status,
-        to_status=to_status,
-        reason=reason,
-        data=data,
-    )
+    """`statuses` are `from_status` and `to_status`."""
+    return scope.change(stream(scope.conversation_id), action, subject, reason, data, **statuses)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import repository as conversation_repository
-from punchlist.engine.services import WorkerServices
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import SYSTEM
 from punchlist.missions import repository as mission_repository
@@ -23,6 +22,9 @@ from punchlist.runs import service as runs
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store
 
+if TYPE_CHECKING:
+    from punchlist.app import Services
+
 SWEEP_INTERVAL: Final = timedelta(hours=1)
 
 
@@ -32,7 +34,7 @@ def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str |
         # The lock serialises concurrent starts.
         locked = mission_repository.lock_mission(tx, mission.id)
         check_active(locked or mission)
-        for cycle in run_repository.open_of_kind(tx, mission.id, RunKind.CYCLE):
+        for cycle in run_repository.open_of_kind(tx, mission.id, RunKind.CYCLE.value):
             if cycle.id != id:
                 raise Conflict(
                     f"Cycle {cycle.id} of mission {mission.slug!r} is still open. `punchlist mission runs` shows it."
@@ -50,7 +52,7 @@ def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str |
 
 
 class PeriodicTasks:
-    def __init__(self, services: WorkerServices) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
         self._overdue = OverdueService(services.store)
         self._swept: dict[str, datetime] = {}

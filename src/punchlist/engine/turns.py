@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from time import monotonic
-from typing import Final, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
@@ -24,11 +24,10 @@ from punchlist.agent.runtime import AgentRuntime
 from punchlist.agent.turn import TurnRequest, TurnResult
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, NewMessage
-from punchlist.conversations.usage_repository import with_child_turns
+from punchlist.conversations.repository import with_child_turns
 from punchlist.engine.active_runs import MESSAGE_RECEIVED, PAUSED, ActiveRun, ActiveRuns, RunStopped
 from punchlist.engine.durable import DurableEngine, retrying_bridge
 from punchlist.engine.runtime_factory import RuntimeFactory, TurnTask
-from punchlist.engine.services import WorkerServices
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt
@@ -40,6 +39,9 @@ from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import MAX_REASON_LENGTH, ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.repository import count_calls_of_turn
+
+if TYPE_CHECKING:
+    from punchlist.app import Services
 
 POLL_INTERVAL: Final = 0.2
 _STOPPED: Final = "stopped"
@@ -67,7 +69,7 @@ class StepResult(TypedDict):
 class TurnSteps:
     def __init__(
         self,
-        services: WorkerServices,
+        services: Services,
         durable: DurableEngine,
         queue: RunQueue,
         active_runs: ActiveRuns,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.conversations.message_queue import MessageQueue
@@ -20,26 +20,26 @@ from punchlist.engine.gc_workaround import collect_from_event_loop
 from punchlist.engine.liveness import liveness_locks
 from punchlist.engine.periodic import PeriodicTasks
 from punchlist.engine.runtime_factory import RuntimeFactory
-from punchlist.engine.services import WorkerServices
 from punchlist.engine.turns import TurnSteps
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.chat import chat
-from punchlist.engine.workflows.collect import collect
-from punchlist.engine.workflows.cycle import cycle, plan, stop_planning
-from punchlist.engine.workflows.delegate import delegate
-from punchlist.engine.workflows.execute import escalate, execute
+from punchlist.engine.workflows.cycle import collect, cycle, plan, stop_planning
+from punchlist.engine.workflows.execute import delegate, escalate, execute
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.chats.service import post_once
+from punchlist.missions.chats import post_once
 from punchlist.models.model import Model
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.policy import Mode
+
+if TYPE_CHECKING:
+    from punchlist.app import Services
 
 DEFAULT_SLOTS: Final = 8
 """Agents that work at the same time."""
@@ -71,7 +71,7 @@ WORKFLOWS: Final[dict[RunKind, Workflow]] = {
 class Worker:
     def __init__(
         self,
-        services: WorkerServices,
+        services: Services,
         model_for: Callable[[AgentDefinition], Model],
         mode: Mode | None = None,
         *,

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.conversations.model import NoticeKind
 from punchlist.engine.durable import DurableEngine, retrying_bridge
-from punchlist.engine.services import WorkerServices
 from punchlist.engine.turns import TurnSteps
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import SYSTEM
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.chats.service import post_once
+from punchlist.missions.chats import post_once
 from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.runs.model import Run
 from punchlist.runs.queue import RunQueue
 from punchlist.storage.async_bridge import make_bridge
+from punchlist.storage.statements import SelectOne
+
+if TYPE_CHECKING:
+    from punchlist.app import Services
 
 T = TypeVar("T")
 MAX_POST_LENGTH: Final = 200_000
 
 
 class WorkflowContext:
-    def __init__(self, services: WorkerServices, durable: DurableEngine, turns: TurnSteps, queue: RunQueue) -> None:
+    def __init__(self, services: Services, durable: DurableEngine, turns: TurnSteps, queue: RunQueue) -> None:
         self.services = services
         self.turns = turns
         self.queue = queue
@@ -45,24 +48,17 @@ class WorkflowContext:
         return MissionScope(run.conversation_id, SYSTEM)
 
     async def mission(self, run: Run) -> Mission:
-        return await self.call(self._mission, run)
+        return await self.call(self._find, mission_repository.mission, run.mission_id, f"Run {run.id} has no mission.")
 
     async def pillar(self, run: Run) -> Pillar:
-        return await self.call(self._pillar, run)
+        return await self.call(self._find, mission_repository.pillar, run.pillar_id, f"Run {run.id} has no pillar.")
 
-    def _mission(self, run: Run) -> Mission:
+    def _find(self, find: SelectOne[T], id: str | None, missing: str) -> T:
         with self.services.store.read() as tx:
-            mission = mission_repository.mission(tx, run.mission_id or "")
-        if mission is None:
-            raise NotFound(f"Run {run.id} has no mission.")
-        return mission
-
-    def _pillar(self, run: Run) -> Pillar:
-        with self.services.store.read() as tx:
-            pillar = mission_repository.pillar(tx, run.pillar_id or "")
-        if pillar is None:
-            raise NotFound(f"Run {run.id} has no pillar.")
-        return pillar
+            found = find(tx, id or "")
+        if found is None:
+            raise NotFound(missing)
+        return found
 
     async def post(self, key: str, run: Run, conversation_id: str, kind: NoticeKind, content: str) -> None:
         """Post a message to a chat, once."""

@@ -64,11 +64,11 @@ class MissionTarget:
         remarks: dict[str, int] = {}
         problems: list[str] = []
         with import_transaction(self._store, dry_run=dry_run) as tx:
-            mission = lock_mission(tx, self._slug)
-            find_pillar(tx, mission, self._pillar)
+            write = lock_mission(tx, self._scope, self._slug)
+            find_pillar(tx, write.mission, self._pillar)
             for item in items:
                 try:
-                    result = create_todo(tx, self._scope, mission, self._new(item), REASON)
+                    result = create_todo(write, self._scope, self._new(item), REASON)
                 except InvalidInput as error:
                     problems += [f"“{visible(item.title)}”: {problem}" for problem in error.problems]
                     continue

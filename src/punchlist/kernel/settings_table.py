@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from punchlist.errors import ConfigError
-from punchlist.kernel.text import excerpt, json_type
+from punchlist.kernel.text import did_you_mean, excerpt, json_type
 from punchlist.kernel.toml_lines import KeyPath, find_line
 
 MAX_NUMBER: Final = 10**12
 """The upper bound for every number."""
-_MAX_NAME_LENGTH: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class SettingsTable:
     def check_keys(self, *known: str) -> None:
         for key in self.content:
             if key not in known:
-                raise self.error(key, f"is not known.{suggestion(key, known)} There are: {', '.join(known)}")
+                raise self.error(key, f"is not known.{did_you_mean(key, known)} There are: {', '.join(known)}")
 
     def text(self, key: str, default: str = "", *, one_of: Collection[str] = ()) -> str:
         value = self.content.get(key, default)
@@ -98,15 +96,6 @@ class SettingsTable:
 
     def table(self, key: str) -> SettingsTable:
         return SettingsTable._at(self.path, (*self.key_path, key), self.content.get(key, {}))
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """ " Did you mean X?" with the closest known name, comparing `someName` as `some_name`; empty if none is close."""
-    from difflib import get_close_matches
-
-    snake_case = re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name[:_MAX_NAME_LENGTH]).replace("-", "_").lower()
-    close = get_close_matches(snake_case, list(known), n=1, cutoff=0.7)
-    return f" Did you mean {close[0]}?" if close else ""
 
 
 def location(path: Path, source: str | None, way: KeyPath) -> str:

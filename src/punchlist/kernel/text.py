@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 ELLIPSIS: Final = "…"
+_MAX_NAME_LENGTH: Final = 200
 
 _LINE_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 
@@ -112,3 +113,26 @@ def json_type(value: object) -> str:
         case dict():
             return "an object"
     return type(value).__name__
+
+
+def display_value(value: object) -> str:
+    """A wrong value for an error message: short, on one line."""
+    match value:
+        case str():
+            return repr(excerpt(value))
+        case int() | float() if not isinstance(value, bool):
+            return "a very large number" if abs(value) > 10**15 else str(value)
+    return json_type(value)
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """` Did you mean X?` with the closest known name, or nothing. Case and punctuation do not count."""
+    from difflib import get_close_matches
+
+    by_letters = {_letters(each): each for each in known}
+    close = get_close_matches(_letters(str(name)[:_MAX_NAME_LENGTH]), by_letters, n=1, cutoff=0.7)
+    return f" Did you mean {by_letters[close[0]]}?" if close else ""
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())

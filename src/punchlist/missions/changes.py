@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from punchlist.conversations.model import Scope
+from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.events import Change
+from punchlist.kernel.lifecycle import Lifecycle
 from punchlist.kernel.text import excerpt
+from punchlist.missions import chats
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.model import Mission, Pillar
 from punchlist.missions.todos.validation import suggest_name
+from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
+from punchlist.storage.transitions import A, R, S, transition
 
 
 class MissionAction(StrEnum):
@@ -33,29 +39,64 @@ def event_stream(mission_id: str) -> str:
     return f"mission:{mission_id}"
 
 
-def mission_event(
-    scope: Scope,
-    mission: Mission,
-    action: str,
-    subject: str,
-    reason: str,
-    data: dict[str, Any],
-    *,
-    from_status: str | None = None,
-    to: str | None = None,
-) -> Change:
-    """An event in the mission's stream, shown with the mission chat."""
-    return Change(
-        stream=event_stream(mission.id),
-        conversation_id=mission.conversation_id,
-        actor=str(scope.actor),
-        action=action,
-        subject=subject,
-        from_status=from_status,
-        to_status=to,
-        reason=reason,
-        data=data,
-    )
+@dataclass(frozen=True, slots=True)
+class MissionWrite:
+    """A transaction that changes one mission, which is locked until its end, and the caller.
+
+    The lock makes the caller the only writer of the mission's stream. Events are shown with the mission chat.
+    """
+
+    tx: Transaction
+    scope: Scope
+    mission: Mission
+
+    def event(
+        self,
+        action: str,
+        subject: str,
+        reason: str,
+        data: dict[str, Any],
+        *,
+        from_status: str | None = None,
+        to: str | None = None,
+    ) -> Change:
+        chat = Scope(self.mission.conversation_id, self.scope.actor)
+        stream = event_stream(self.mission.id)
+        return chat.change(stream, action, subject, reason, data, from_status=from_status, to_status=to)
+
+    def append(self, action: str, subject: str, reason: str, data: dict[str, Any], **statuses: str | None) -> None:
+        event_log.append(self.tx, self.event(action, subject, reason, data, **statuses))
+
+    def advance(
+        self,
+        lifecycle: Lifecycle[S, A],
+        item: R,
+        action: A,
+        reason: str,
+        *,
+        update: Callable[[Transaction, R, dict[str, Any]], R | None],
+        data: dict[str, Any],
+        changes: dict[str, Any],
+        guard: Callable[[R], Mapping[str, Any] | None] | None = None,
+    ) -> R:
+        """Take one step along a lifecycle. `data` is added to the event."""
+        return transition(
+            self.tx,
+            lifecycle,
+            action,
+            self.scope.actor.role,
+            lock=lambda _: item,
+            update=update,
+            event=lambda before, after, written: self.event(
+                action, before.id, reason, {**data, **written}, from_status=before.status, to=after.status
+            ),
+            guard=guard,
+            changes=changes,
+        )
+
+    def post(self, kind: NoticeKind, content: str, conversation_id: str | None = None) -> None:
+        """Post a message to a chat; by default to the mission chat."""
+        chats.post(self.tx, self.scope, conversation_id or self.mission.conversation_id, kind, content)
 
 
 def find_mission(tx: Transaction, slug: str) -> Mission:
@@ -66,13 +107,13 @@ def find_mission(tx: Transaction, slug: str) -> Mission:
     return found
 
 
-def lock_mission(tx: Transaction, slug: str) -> Mission:
+def lock_mission(tx: Transaction, scope: Scope, slug: str) -> MissionWrite:
     """The active mission, locked against other writers until the transaction ends."""
     found = mission_repository.lock_mission_by_slug(tx, slug)
     if found is None:
         raise unknown_mission(tx, slug)
     check_active(found)
-    return found
+    return MissionWrite(tx, scope, found)
 
 
 def check_active(mission: Mission) -> None:
@@ -92,7 +133,7 @@ def find_pillar(tx: Transaction, mission: Mission, slug: str) -> Pillar:
 
 
 def unknown_mission(tx: Transaction, slug: str) -> NotFound:
-    active = [known for known, status in mission_repository.slugs(tx).items() if status == "active"]
+    active = mission_repository.active_slugs(tx)
     if not active:
         return NotFound(
             f"There is no mission {excerpt(slug)!r}; no missions exist. Create one with `punchlist mission apply FILE`."

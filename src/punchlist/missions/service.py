@@ -18,9 +18,9 @@ from punchlist.kernel.actors import Role
 from punchlist.kernel.events import Change, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem
+from punchlist.missions import chats
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import MissionAction, find_mission, lock_mission, mission_event
-from punchlist.missions.chats import service as chat_service
+from punchlist.missions.changes import MissionAction, MissionWrite, find_mission, lock_mission
 from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
 from punchlist.missions.config.diff import change_lines, creation_lines
 from punchlist.missions.model import ChatChannel, Mission, PillarState
@@ -95,15 +95,15 @@ class Missions:
         if problem := block_problem(reason, max_length=MAX_REASON_LENGTH, min_length=1):
             raise InvalidInput(f"reason: {problem}")
         with self._store.write() as tx:
-            mission = lock_mission(tx, slug)
+            write = lock_mission(tx, scope, slug)
+            mission = write.mission
             in_progress = mission_repository.count_open_by_status(tx, mission.id).get(TodoStatus.IN_PROGRESS, 0)
             if in_progress:
                 raise IllegalTransition(
                     f"Mission {slug!r} has {_todos(in_progress)} in progress. Complete or cancel the work first."
                 )
             archived = mission._replace(status="archived", updated_at=tx.now())
-            event = _update(tx, scope, mission, archived, MissionAction.ARCHIVE_MISSION, reason.strip())
-            event_log.append(tx, event)
+            event_log.append(tx, _update(write, archived, MissionAction.ARCHIVE_MISSION, reason.strip()))
             return archived
 
     def take_tick(self, scope: Scope, mission_id: str, tick: str) -> bool:
@@ -112,9 +112,8 @@ class Missions:
             mission = mission_repository.lock_mission(tx, mission_id)
             if mission is None or not mission_repository.take_tick(tx, mission_id, tick):
                 return False
-            data = {"last_tick": tick}
-            reason = f"the cycle of {tick}"
-            event_log.append(tx, mission_event(scope, mission, MissionAction.TAKE_TICK, mission_id, reason, data))
+            write = MissionWrite(tx, scope, mission)
+            write.append(MissionAction.TAKE_TICK, mission_id, f"the cycle of {tick}", {"last_tick": tick})
             return True
 
     def get(self, slug: str) -> Mission:
@@ -145,13 +144,13 @@ class Missions:
 
     def _create(self, tx: Transaction, scope: Scope, config: MissionConfig, source: str) -> ApplyResult:
         id, now, configured = new_id(), tx.now(), config.as_json()
-        chat = chat_service.create_chat(
+        chat = chats.create_chat(
             tx,
             self._conversations,
             scope,
-            chat_service.chat_id(config.slug),
+            chats.chat_id(config.slug),
             config.name,
-            chat_service.chat_metadata(ChatChannel.MISSION, id, config.slug),
+            chats.chat_metadata(ChatChannel.MISSION, id, config.slug),
         )
         mission = Mission(
             id=id,
@@ -168,8 +167,9 @@ class Missions:
         )
         if not mission_repository.insert_mission(tx, mission):
             raise _SlugTaken
-        created = mission_event(scope, mission, MissionAction.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
-        event_log.append(tx, created, *apply_config(tx, self._conversations, scope, mission, config))
+        write = MissionWrite(tx, scope, mission)
+        created = write.event(MissionAction.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
+        event_log.append(tx, created, *apply_config(write, self._conversations, config))
         return ApplyResult(mission, True, creation_lines(configured), _warnings(config, {}))
 
     def _change(
@@ -186,15 +186,16 @@ class Missions:
             source=source,
             updated_at=tx.now(),
         )
-        event = _update(tx, scope, mission, changed, MissionAction.CHANGE_MISSION, REASON)
-        event_log.append(tx, event, *apply_config(tx, self._conversations, scope, changed, config))
+        event = _update(MissionWrite(tx, scope, mission), changed, MissionAction.CHANGE_MISSION, REASON)
+        write = MissionWrite(tx, scope, changed)
+        event_log.append(tx, event, *apply_config(write, self._conversations, config))
         return ApplyResult(changed, False, lines, warnings)
 
 
-def _update(tx: Transaction, scope: Scope, old: Mission, new: Mission, action: MissionAction, reason: str) -> Change:
-    mission_repository.update_mission(tx, new)
-    data = changed_columns(old, new)
-    return mission_event(scope, old, action, old.id, reason, data, from_status=old.status, to=new.status)
+def _update(write: MissionWrite, new: Mission, action: MissionAction, reason: str) -> Change:
+    mission_repository.update_mission(write.tx, new)
+    old = write.mission
+    return write.event(action, old.id, reason, changed_columns(old, new), from_status=old.status, to=new.status)
 
 
 def _check_role(scope: Scope, what: str) -> None:
@@ -214,7 +215,7 @@ def _check_change(tx: Transaction, mission: Mission, config: MissionConfig, sour
         lines = ["~ the text of the file; its meaning is unchanged"]
     wanted = {pillar.slug for pillar in config.pillars}
     for pillar in mission_repository.pillars_of(tx, mission.id):
-        count = 0 if pillar.slug in wanted else mission_repository.count_open_in_pillar(tx, pillar.id)
+        count = None if pillar.slug in wanted else mission_repository.count_open_in_pillar(tx, pillar.id)
         if count:
             raise IllegalTransition(
                 f"Pillar {pillar.slug!r} is not in the file but has {count} open {'todo' if count == 1 else 'todos'}. "

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations import usage_repository as conversation_usage
 from punchlist.conversations.model import CallEvidence
 from punchlist.missions import repository as mission_repository
 from punchlist.storage.store import Store
@@ -64,11 +63,11 @@ class MissionUsageService:
 
     def todo(self, todo_id: str) -> TodoUsage:
         with self._store.read() as tx:
-            totals = mission_repository.run_totals_of_todo(tx, todo_id)
+            totals = mission_repository.run_totals_of_todo(tx, todo_id) or ()
             turn_ids = mission_repository.turn_ids_of_todo(tx, todo_id)
             turns = [turn for id in turn_ids if (turn := conversation_repository.find_turn(tx, id))]
-            with_workers = [each for turn in turns for each in conversation_usage.with_child_turns(tx, turn)]
-            evidence = tuple(conversation_usage.tool_calls(tx, with_workers))
+            with_workers = [each for turn in turns for each in conversation_repository.with_child_turns(tx, turn)]
+            evidence = tuple(conversation_repository.tool_calls(tx, with_workers))
         # Counted from the evidence, which includes turns that have not ended.
         return TodoUsage(_run_usage(totals)._replace(calls=len(evidence)), evidence)
 

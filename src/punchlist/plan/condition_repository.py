@@ -8,16 +8,25 @@ from typing import Any, Final
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import RESOLVABLE, ConditionStatus
 from punchlist.plan.model import COLUMNS, BlockedTodo, Condition, parse_condition_row, todo_from_row
-from punchlist.storage.statements import Statement, columns, insert, literals, update
+from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
 _WIDTH: Final = len(Condition._fields)
 _ROW: Final = f"SELECT {columns(Condition._fields)} FROM todo_conditions"
 _ORDER: Final = "todo_conditions.created_at, todo_conditions.id"
 
+
+def _parse(row: tuple[Any, ...]) -> Condition:
+    condition = parse_condition_row(row)
+    if isinstance(condition, str):
+        raise StoreDamaged.not_as_written(f"Condition {row[0]!r} of todo {row[3]!r}")
+    return condition
+
+
 INSERT: Final = insert("todo_conditions", Condition._fields)
-BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id ORDER BY {_ORDER}")
-BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
+find_by_turn: Final = SelectAll(_parse, f"{_ROW} WHERE turn_id = :turn_id ORDER BY {_ORDER}")
+"""All conditions of a turn; raises if one is damaged."""
+find_by_id: Final = SelectOne(_parse, f"{_ROW} WHERE id = :id")
 OPEN_WITH_TODO: Final = Statement(
     f"SELECT {columns(Condition._fields, of='todo_conditions')}, {columns(COLUMNS, of='turn_todos')} "
     "FROM todo_conditions JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
@@ -25,9 +34,11 @@ OPEN_WITH_TODO: Final = Statement(
     f"WHERE todo_conditions.conversation_id = :conversation_id AND todo_conditions.status = '{ConditionStatus.OPEN}' "
     f"AND turns.ended_at IS NULL ORDER BY turns.started_at, turns.id, turn_todos.priority, {_ORDER}"
 )
-RESOLVABLE_IN_CONVERSATION: Final = Statement(
-    f"{_ROW} WHERE conversation_id = :conversation_id AND kind IN ({literals(sorted(RESOLVABLE))}) ORDER BY {_ORDER}"
+find_resolvable: Final = SelectAll(
+    _parse,
+    f"{_ROW} WHERE conversation_id = :conversation_id AND kind IN ({literals(sorted(RESOLVABLE))}) ORDER BY {_ORDER}",
 )
+"""Conditions on persons and events in all turns, open or resolved."""
 RESOLVE: Final = update(
     "todo_conditions",
     ("status", "answer", "resolved_by", "resolved_at"),
@@ -41,15 +52,10 @@ def insert_conditions(tx: Transaction, conditions: Sequence[Condition]) -> None:
     tx.run_many(INSERT, rows)
 
 
-def find_by_turn(tx: Transaction, turn_id: str) -> list[Condition]:
-    """All conditions of a turn; raises if one is damaged."""
-    return [_parse(row) for row in tx.all(BY_TURN, turn_id=turn_id)]
-
-
 def read_conditions(tx: Transaction, turn_id: str, problems: list[str] | None = None) -> list[Condition]:
     """All readable conditions of a turn; what is wrong with the others is added to `problems`."""
     conditions = []
-    for row in tx.all(BY_TURN, turn_id=turn_id):
+    for row in tx.all(find_by_turn, turn_id=turn_id):
         condition = parse_condition_row(row)
         if not isinstance(condition, str):
             conditions.append(condition)
@@ -58,20 +64,10 @@ def read_conditions(tx: Transaction, turn_id: str, problems: list[str] | None = 
     return conditions
 
 
-def find_by_id(tx: Transaction, condition_id: str) -> Condition | None:
-    row = tx.one(BY_ID, id=condition_id)
-    return _parse(row) if row else None
-
-
 def find_open(tx: Transaction, conversation_id: str) -> list[BlockedTodo]:
     """Open conditions in open turns of a conversation with the todos they block, in plan order."""
     rows = tx.all(OPEN_WITH_TODO, conversation_id=conversation_id)
     return [BlockedTodo(_parse(row[:_WIDTH]), todo_from_row(row[_WIDTH:])) for row in rows]
-
-
-def find_resolvable(tx: Transaction, conversation_id: str) -> list[Condition]:
-    """Conditions on persons and events in all turns, open or resolved."""
-    return [_parse(row) for row in tx.all(RESOLVABLE_IN_CONVERSATION, conversation_id=conversation_id)]
 
 
 def update_resolved(tx: Transaction, condition: Condition, changes: dict[str, Any]) -> Condition | None:
@@ -86,10 +82,3 @@ def update_resolved(tx: Transaction, condition: Condition, changes: dict[str, An
         resolved_at=resolved.resolved_at,
     )
     return resolved if rows else None
-
-
-def _parse(row: tuple[Any, ...]) -> Condition:
-    condition = parse_condition_row(row)
-    if isinstance(condition, str):
-        raise StoreDamaged.not_as_written(f"Condition {row[0]!r} of todo {row[3]!r}")
-    return condition

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.claims.model import Claim, ClaimGranted, NothingToClaim
+from punchlist.claims.model import ClaimGranted, NothingToClaim
+from punchlist.claims.tools import ClaimableList
 from punchlist.claims.validation import parse_fence
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import InvalidInput
@@ -325,24 +327,13 @@ def _result(data: dict[str, Any]) -> ToolResult:
     return ToolResult(json.dumps(data, ensure_ascii=False), data)
 
 
-class ClaimablePlan:
-    """Adapts the plan of a turn to the claim tools (X3)."""
+def claimable_plan(plans: Plans, scope: TurnScope, origin: str) -> ClaimableList:
+    """The plan of a turn, for the claim tools (X3)."""
 
-    def __init__(self, plans: Plans, scope: TurnScope, origin: str) -> None:
-        self._plans = plans
-        self._scope = scope
-        self._origin = origin
-
-    def claim(
-        self, todo_id: str | None, seconds: int, mission_slug: str | None
-    ) -> tuple[dict[str, Any], Claim] | NothingToClaim:
+    def claim(todo_id: str | None, seconds: int, mission_slug: str | None) -> ClaimGranted[TurnTodo] | NothingToClaim:
         if mission_slug is not None:
             raise InvalidInput("missionSlug: applies to the list mission only; leave it out for a plan")
-        claimed = self._plans.claim(self._scope, self._origin, todo_id, seconds)
-        return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, ClaimGranted) else claimed
+        return plans.claim(scope, origin, todo_id, seconds)
 
-    def renew(self, todo_id: str, fence: int, seconds: int) -> Claim:
-        return self._plans.renew_claim(self._scope, self._origin, todo_id, fence, seconds)
-
-    def release(self, todo_id: str, fence: int) -> Claim:
-        return self._plans.release_claim(self._scope, self._origin, todo_id, fence)
+    renew, release = partial(plans.renew_claim, scope, origin), partial(plans.release_claim, scope, origin)
+    return ClaimableList(claim, renew, release, todo_json)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations import usage_repository as conversation_usage
 from punchlist.conversations.model import CallEvidence, ModelRequestUsage
 from punchlist.errors import NotFound
 from punchlist.kernel.clock import parse_timestamp
@@ -47,8 +46,11 @@ class PlanUsageService:
             turn = conversation_repository.find_turn(tx, turn_id)
             if turn is None:
                 raise NotFound(f"There is no turn {excerpt(turn_id)!r}.")
-            turns = conversation_usage.with_child_turns(tx, turn)
-            calls, requests = conversation_usage.tool_calls(tx, turns), conversation_usage.model_requests(tx, turns)
+            turns = conversation_repository.with_child_turns(tx, turn)
+            calls, requests = (
+                conversation_repository.tool_calls(tx, turns),
+                conversation_repository.model_requests(tx, turns),
+            )
             # A todo that was left open stops when its turn ends.
             now = turn.ended_at or tx.now()
         return {todo.id: _usage_of(todo, calls, requests, now) for todo in todos if todo.started_at is not None}

@@ -78,7 +78,7 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
         problems.append(f"{where}.agentType: {problem}")
     order = raw.get("order")
     if order is not None and (not isinstance(order, int) or isinstance(order, bool) or order < 1):
-        problems.append(f"{where}.order: must be a position counted from 1, got {_describe(order)}")
+        problems.append(f"{where}.order: must be a position counted from 1, got {text.display_value(order)}")
     blocked_by = _parse_conditions(raw.get("blockedBy"), f"{where}.blockedBy", problems)
     resources = _parse_resources(raw.get("resources"), f"{where}.resources", problems)
     if len(problems) > before:
@@ -100,7 +100,7 @@ def parse_status_filter(raw: Any) -> frozenset[PlanStatus] | None:
         return None
     if isinstance(raw, str) and raw in FILTERS:
         return FILTERS[raw]
-    raise InvalidInput(f"status: must be one of {', '.join(FILTERS)}, got {_describe(raw)}")
+    raise InvalidInput(f"status: must be one of {', '.join(FILTERS)}, got {text.display_value(raw)}")
 
 
 def parse_end_action(raw: Any) -> PlanAction:
@@ -108,7 +108,7 @@ def parse_end_action(raw: Any) -> PlanAction:
         return PlanAction.COMPLETE
     if isinstance(raw, str) and raw.strip().lower() in END_ACTIONS:
         return END_ACTIONS[raw.strip().lower()]
-    raise InvalidInput(f"status: must be completed, cancelled or failed, got {_describe(raw)}")
+    raise InvalidInput(f"status: must be completed, cancelled or failed, got {text.display_value(raw)}")
 
 
 def parse_id(raw: Any) -> str:
@@ -339,14 +339,3 @@ def assign_positions(existing: int, items: Sequence[NewTodo]) -> tuple[list[int]
             else:
                 shifts.append(Shift(number, number + 1, by))
     return positions, shifts[::-1]
-
-
-def _describe(value: Any) -> str:
-    match value:
-        case str():
-            return repr(text.excerpt(value))
-        case bool() | None | list() | dict():
-            return text.json_type(value)
-        case int() if abs(value) > 10**15:
-            return "a very large number"
-    return text.excerpt(str(value))

@@ -6,6 +6,7 @@ import json
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from punchlist.kernel.camel_json import camel_json
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 
 
@@ -22,6 +23,13 @@ class RunKind(StrEnum):
     """An asynchronous delegation to a worker agent."""
     COLLECT = "collect"
     """Collection of metrics."""
+
+
+_JSON_FIELDS: Final = (
+    *("id", "kind", "status", "mission_id", "pillar_id", "todo_id", "conversation_id", "turn_id", "agent"),
+    *("created_by", "attempts", "wish", "message", "why", "result"),
+    *("created_at", "changed_at", "started_at", "ended_at", "cost"),
+)
 
 
 class Run(NamedTuple):
@@ -71,29 +79,10 @@ class Run(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "id": self.id,
-            "kind": self.kind.value,
-            "status": self.status.value,
-            "missionId": self.mission_id,
-            "pillarId": self.pillar_id,
-            "todoId": self.todo_id,
-            "conversationId": self.conversation_id,
-            "turnId": self.turn_id,
-            "agent": self.agent,
+            **camel_json(self, *_JSON_FIELDS),
             "request": self.parameters,
-            "createdBy": self.created_by,
-            "attempts": self.attempts,
             "worker": self.executor,
-            "wish": self.wish and self.wish.value,
-            "message": self.message,
-            "why": self.why,
-            "result": self.result,
-            "createdAt": self.created_at,
-            "changedAt": self.changed_at,
-            "startedAt": self.started_at,
-            "endedAt": self.ended_at,
             "usage": {"inputTokens": self.input_tokens, "outputTokens": self.output_tokens},
-            "cost": self.cost,
             "toolCalls": self.calls,
             "seconds": round(self.seconds, 3),
         }

@@ -34,8 +34,8 @@ class RunQueue:
         if limit <= 0:
             return []
         with self._store.read() as tx:
-            room = limit - len(run_repository.select(tx, run_repository.BY_STATUS, status=RunStatus.DISPATCHED.value))
-            return run_repository.select(tx, run_repository.READY, limit=room) if room > 0 else []
+            room = limit - len(run_repository.by_status(tx, RunStatus.DISPATCHED.value))
+            return run_repository.ready(tx, room) if room > 0 else []
 
     def dispatch(self, run: Run) -> Run | None:
         """Take a run off the queue; None when another worker did so first, or when its chat is busy."""
@@ -55,9 +55,7 @@ class RunQueue:
         """Runs for which the durable engine must have a workflow."""
         with self._store.read() as tx:
             return [
-                run
-                for status in (RunStatus.DISPATCHED, *OWNED)
-                for run in run_repository.select(tx, run_repository.BY_STATUS, status=status.value)
+                run for status in (RunStatus.DISPATCHED, *OWNED) for run in run_repository.by_status(tx, status.value)
             ]
 
     def fail_lost(self, run: Run, why: str) -> bool:
@@ -72,7 +70,7 @@ class RunQueue:
     def with_requests(self) -> list[Run]:
         """Runs of this worker that have a control request or a message."""
         with self._store.read() as tx:
-            return run_repository.select(tx, run_repository.WITH_REQUESTS, executor=self.executor)
+            return run_repository.with_requests(tx, self.executor)
 
     def begin(self, run_id: str) -> Run | None:
         """Take ownership of a run; None when it has ended."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.runs.model import Run, RunKind, from_row
-from punchlist.storage.statements import ROW_LOCK, Statement, columns, insert, literals, update
+from punchlist.storage.statements import ROW_LOCK, SelectAll, SelectOne, Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 
 _SELECT: Final = f"SELECT {columns(Run._fields)} FROM runs"
@@ -20,72 +20,55 @@ _BUSY: Final = literals(status for status in OPEN if status is not RunStatus.QUE
 # A collection writes no turn, so it does not need the chat to itself.
 _SHARED: Final = f"'{RunKind.COLLECT}'"
 
-INSERT: Final = insert("runs", Run._fields)
-BY_ID: Final = Statement(f"{_SELECT} WHERE id = :id")
-LOCK: Final = Statement(f"{_SELECT} WHERE id = :id", lock=ROW_LOCK)
+insert_run: Final = insert("runs", Run._fields)
+find: Final = SelectOne(from_row, f"{_SELECT} WHERE id = :id")
+lock: Final = SelectOne(from_row, f"{_SELECT} WHERE id = :id", lock=ROW_LOCK)
 UPDATE: Final = update("runs", _MUTABLE, where="id = :run_id AND status = :was")
 # Runs of one chat work one after the other.
-READY: Final = Statement(
+ready: Final = SelectAll(
+    from_row,
     f"{_SELECT} WHERE ended_at IS NULL AND status = '{RunStatus.QUEUED}' AND wish IS NULL "
     f"AND (kind = {_SHARED} OR NOT EXISTS ("
     "SELECT 1 FROM runs AS other WHERE other.conversation_id = runs.conversation_id "
     f"AND other.status IN ({_BUSY}) AND other.kind <> {_SHARED})) "
-    f"{_OLDEST_FIRST} LIMIT :limit"
+    f"{_OLDEST_FIRST} LIMIT :limit",
 )
 CHAT_BUSY: Final = Statement(
     f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND status IN ({_BUSY}) AND kind <> {_SHARED} "
     "LIMIT 1"
 )
-BY_STATUS: Final = Statement(f"{_SELECT} WHERE ended_at IS NULL AND status = :status {_OLDEST_FIRST}")
-WITH_REQUESTS: Final = Statement(
-    f"{_SELECT} WHERE ended_at IS NULL AND executor = :executor AND (wish IS NOT NULL OR message IS NOT NULL)"
+by_status: Final = SelectAll(from_row, f"{_SELECT} WHERE ended_at IS NULL AND status = :status {_OLDEST_FIRST}")
+with_requests: Final = SelectAll(
+    from_row, f"{_SELECT} WHERE ended_at IS NULL AND executor = :executor AND (wish IS NOT NULL OR message IS NOT NULL)"
 )
-OPEN_RUNS: Final = Statement(
-    f"{_SELECT} WHERE ended_at IS NULL AND (:any = 1 OR mission_id = :mission_id) {_NEWEST_FIRST} LIMIT :limit"
+open_runs: Final = SelectAll(
+    from_row,
+    f"{_SELECT} WHERE ended_at IS NULL AND (:any = 1 OR mission_id = :mission_id) {_NEWEST_FIRST} LIMIT :limit",
 )
-NEWEST: Final = Statement(f"{_SELECT} {_NEWEST_FIRST} LIMIT :limit")
-BY_MISSION: Final = Statement(f"{_SELECT} WHERE mission_id = :mission_id {_NEWEST_FIRST} LIMIT :limit")
-BY_TODO: Final = Statement(f"{_SELECT} WHERE todo_id = :todo_id {_NEWEST_FIRST}")
-OPEN_BY_KIND: Final = Statement(f"{_SELECT} WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind")
-LATEST_BY_KIND: Final = Statement(
-    f"{_SELECT} WHERE mission_id = :mission_id AND kind = :kind AND id <> :but {_NEWEST_FIRST} LIMIT 1"
+newest: Final = SelectAll(from_row, f"{_SELECT} {_NEWEST_FIRST} LIMIT :limit")
+of_mission: Final = SelectAll(from_row, f"{_SELECT} WHERE mission_id = :mission_id {_NEWEST_FIRST} LIMIT :limit")
+by_todo: Final = SelectAll(from_row, f"{_SELECT} WHERE todo_id = :todo_id {_NEWEST_FIRST}")
+open_of_kind: Final = SelectAll(
+    from_row, f"{_SELECT} WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind"
+)
+latest_of_kind: Final = SelectOne(
+    from_row, f"{_SELECT} WHERE mission_id = :mission_id AND kind = :kind AND id <> :but {_NEWEST_FIRST} LIMIT 1"
 )
 OPEN_CHAT_RUN: Final = Statement(
     f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND ended_at IS NULL AND kind = '{RunKind.CHAT}' "
     "LIMIT 1"
 )
-BY_ID_SUFFIX: Final = Statement(f"{_SELECT} WHERE id LIKE :like LIMIT 2")
-UNANSWERED_CHATS: Final = Statement(
+by_id_suffix: Final = SelectAll(from_row, f"{_SELECT} WHERE id LIKE :like LIMIT 2")
+unanswered_chats: Final = SelectAll[tuple[str, str, str | None]](
+    tuple,
     "SELECT DISTINCT queued.conversation_id, missions.id, pillars.id FROM queued_messages AS queued "
     "LEFT JOIN pillars ON queued.conversation_id IN (pillars.conversation_id, pillars.todo_conversation_id) "
     "JOIN missions ON missions.id = pillars.mission_id OR missions.conversation_id = queued.conversation_id "
     "WHERE queued.status = 'queued' AND missions.status = 'active' "
     "AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.conversation_id = queued.conversation_id "
-    f"AND runs.ended_at IS NULL AND runs.kind = '{RunKind.CHAT}')"
+    f"AND runs.ended_at IS NULL AND runs.kind = '{RunKind.CHAT}')",
 )
-
-
-def find(tx: Transaction, id: str) -> Run | None:
-    row = tx.one(BY_ID, id=id)
-    return from_row(row) if row else None
-
-
-def lock(tx: Transaction, id: str) -> Run | None:
-    row = tx.one(LOCK, id=id)
-    return from_row(row) if row else None
-
-
-def select(tx: Transaction, statement: Statement, **params: Any) -> list[Run]:
-    return [from_row(row) for row in tx.all(statement, **params)]
-
-
-def open_of_kind(tx: Transaction, mission_id: str, kind: RunKind) -> list[Run]:
-    return select(tx, OPEN_BY_KIND, mission_id=mission_id, kind=kind.value)
-
-
-def unanswered_chats(tx: Transaction) -> list[tuple[str, str, str | None]]:
-    """Mission chats with queued messages and no run to answer them: (conversation id, mission id, pillar id)."""
-    return [tuple(row) for row in tx.all(UNANSWERED_CHATS)]
+"""Mission chats with queued messages and no run to answer them: (conversation id, mission id, pillar id)."""
 
 
 def has_open_chat_run(tx: Transaction, conversation_id: str) -> bool:
@@ -97,10 +80,6 @@ def chat_is_busy(tx: Transaction, run: Run) -> bool:
     if run.kind is RunKind.COLLECT:
         return False
     return tx.one(CHAT_BUSY, conversation_id=run.conversation_id) is not None
-
-
-def insert_run(tx: Transaction, run: Run) -> None:
-    tx.run(INSERT, **run._asdict())
 
 
 def update_run(tx: Transaction, before: Run, changes: dict[str, Any]) -> Run | None:

@@ -93,7 +93,7 @@ def advance_run(tx: Transaction, scope: Scope, run: Run, action: RunAction, reas
 def stop_for_todo(tx: Transaction, scope: Scope, todo_id: str, reason: str) -> None:
     """Stop the runs of a todo that has ended."""
     why = text.excerpt(reason, MAX_REASON_LENGTH)
-    for run in run_repository.select(tx, run_repository.BY_TODO, todo_id=todo_id):
+    for run in run_repository.by_todo(tx, todo_id):
         if run.status in OPEN and (locked := run_repository.lock(tx, run.id)) and locked.status in OPEN:
             request_control(tx, scope, locked, reason, wish=ControlRequest.STOP, why=why)
 
@@ -140,11 +140,8 @@ class Runs:
         with self._store.read() as tx:
             if run := run_repository.find(tx, id_or_suffix):
                 return run
-            matches = (
-                run_repository.select(tx, run_repository.BY_ID_SUFFIX, like=f"%{id_or_suffix}")
-                if _ID_SUFFIX.fullmatch(id_or_suffix)
-                else []
-            )
+            valid = _ID_SUFFIX.fullmatch(id_or_suffix)
+            matches = run_repository.by_id_suffix(tx, f"%{id_or_suffix}") if valid else []
         if len(matches) > 1:
             raise InvalidInput(f"{text.excerpt(id_or_suffix)!r} matches several ids. Give more characters.")
         if not matches:
@@ -153,19 +150,16 @@ class Runs:
 
     def for_todo(self, todo_id: str) -> list[Run]:
         with self._store.read() as tx:
-            return run_repository.select(tx, run_repository.BY_TODO, todo_id=todo_id)
+            return run_repository.by_todo(tx, todo_id)
 
     def list(self, *, mission_id: str | None = None, ended: bool = False, limit: int = 50) -> list[Run]:
         """Newest first; only open runs unless `ended`."""
         with self._store.read() as tx:
             if not ended:
-                any_mission = 0 if mission_id else 1
-                return run_repository.select(
-                    tx, run_repository.OPEN_RUNS, any=any_mission, mission_id=mission_id or "", limit=limit
-                )
+                return run_repository.open_runs(tx, 0 if mission_id else 1, mission_id or "", limit)
             if mission_id is None:
-                return run_repository.select(tx, run_repository.NEWEST, limit=limit)
-            return run_repository.select(tx, run_repository.BY_MISSION, mission_id=mission_id, limit=limit)
+                return run_repository.newest(tx, limit)
+            return run_repository.of_mission(tx, mission_id, limit)
 
     # --- control (M11) ------------------------------------------------------------------------------------
 
@@ -246,14 +240,6 @@ def _unknown_run(id: str) -> NotFound:
 def _change(
     scope: Scope, action: RunAction, before: RunStatus | None, run: Run, reason: str, data: dict[str, Any]
 ) -> Change:
-    return Change(
-        stream=event_stream(run.id),
-        conversation_id=run.conversation_id,
-        actor=str(scope.actor),
-        action=action,
-        subject=run.id,
-        from_status=before,
-        to_status=run.status,
-        reason=reason,
-        data=data,
-    )
+    # The event belongs to the run's chat, wherever the caller is.
+    at_run = Scope(run.conversation_id, scope.actor)
+    return at_run.change(event_stream(run.id), action, run.id, reason, data, from_status=before, to_status=run.status)

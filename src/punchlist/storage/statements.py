@@ -1,7 +1,12 @@
 """SQL statements as text, one for both databases, executed on the driver's cursor.
 
-    FIND = Statement(f"SELECT {columns(Claim._fields)} FROM claims WHERE todo_id = :todo")
+    FIND = Statement("SELECT holder, fence FROM claims WHERE todo_id = :todo")
     tx.one(FIND, todo=todo_id)
+
+`SelectOne`, `SelectAll` and `Insert` are statements that can be called; they convert between rows and values:
+
+    find = SelectOne(Claim._make, f"SELECT {columns(Claim._fields)} FROM claims WHERE todo_id = :todo")
+    find(tx, todo_id)
 
 A statement names its parameters with a colon and uses only SQL that SQLite and PostgreSQL share. It is converted to
 the driver's form at first use; after that, a call is one dictionary lookup and one `cursor.execute`. A test prepares
@@ -13,8 +18,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from operator import itemgetter
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
+if TYPE_CHECKING:
+    from punchlist.storage.store import Transaction
+
+T = TypeVar("T")
 Kind = Literal["sqlite", "postgresql"]
 Arrange = Callable[[Mapping[str, Any]], Any]
 
@@ -60,6 +69,53 @@ class Statement:
         return f"{sql} {self._lock}".rstrip(), lambda params: params
 
 
+class _Select(Statement, Generic[T]):
+    __slots__ = ("_build", "_parameters")
+
+    def __init__(self, build: Callable[[tuple[Any, ...]], T], sql: str, *, lock: str = "") -> None:
+        """`build` makes a value from a row."""
+        super().__init__(sql, lock=lock)
+        self._build = build
+        self._parameters = tuple(dict.fromkeys(self.names))
+
+    def _bind(self, values: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """Positional values belong to the parameters in the order of their first appearance in the SQL."""
+        return {**dict(zip(self._parameters[: len(values)], values, strict=True)), **named} if values else named
+
+
+class SelectOne(_Select[T]):
+    """SELECT at most one row."""
+
+    __slots__ = ()
+
+    def __call__(self, tx: Transaction, /, *values: Any, **named: Any) -> T | None:
+        row = tx.one(self, **self._bind(values, named))
+        return None if row is None else self._build(row)
+
+
+class SelectAll(_Select[T]):
+    """SELECT any number of rows."""
+
+    __slots__ = ()
+
+    def __call__(self, tx: Transaction, /, *values: Any, **named: Any) -> list[T]:
+        return [self._build(row) for row in tx.all(self, **self._bind(values, named))]
+
+
+def first_column(row: tuple[Any, ...]) -> Any:
+    """For a SELECT of one column."""
+    return row[0]
+
+
+class Insert(Statement):
+    """INSERT a named tuple as a row; False if the row was not inserted."""
+
+    __slots__ = ()
+
+    def __call__(self, tx: Transaction, row: Any, /, **more: Any) -> bool:
+        return bool(tx.run(self, **row._asdict(), **more))
+
+
 def columns(names: Iterable[str], *, of: str = "") -> str:
     """`a, b`, or `of.a, of.b`."""
     return ", ".join(f"{of}.{name}" if of else name for name in names)
@@ -73,12 +129,12 @@ def literals(values: Iterable[str]) -> str:
     return ", ".join(f"'{value}'" for value in plain)
 
 
-def insert(table: str, names: Iterable[str], *, unless: str = "") -> Statement:
+def insert(table: str, names: Iterable[str], *, unless: str = "") -> Insert:
     """INSERT one row; with `unless`, nothing if a row with the same value in that column exists."""
     names = list(names)
     clause = f" ON CONFLICT ({unless}) DO NOTHING" if unless else ""
     values = ", ".join(f":{name}" for name in names)
-    return Statement(f"INSERT INTO {table} ({columns(names)}) VALUES ({values}){clause}")
+    return Insert(f"INSERT INTO {table} ({columns(names)}) VALUES ({values}){clause}")
 
 
 def update(table: str, names: Iterable[str], *, where: str) -> Statement:

@@ -23,7 +23,7 @@ from punchlist.kernel.tool import C, ListToolSpec, ToolResult, parse_arguments
 from punchlist.missions.model import MissionScope
 from punchlist.missions.todos.tools import TEAM, mission_tools
 from punchlist.plan.lifecycle import PLANNERS
-from punchlist.plan.tools import ClaimablePlan, plan_tools
+from punchlist.plan.tools import claimable_plan, plan_tools
 
 Tools = dict[str, ListToolSpec[Any]]
 
@@ -81,12 +81,14 @@ class RoleTools:
         """The lists from which the caller can claim todos."""
         owner = current_process() if self._client is None else f"{current_process()} {self._client}"
         lists: dict[ListKind, ClaimableList] = {
-            ListKind.PLAN: ClaimablePlan(self._services.plans, self._turn_scope(scope), owner)
+            ListKind.PLAN: claimable_plan(self._services.plans, self._turn_scope(scope), owner)
         }
         if self.has_missions:
-            from punchlist.missions.todos.claims import ClaimableMission, MissionClaims
+            from punchlist.missions.todos.claims import MissionClaims, claimable_mission
 
-            lists[ListKind.MISSION] = ClaimableMission(MissionClaims(self._services.store), mission_scope(scope), owner)
+            lists[ListKind.MISSION] = claimable_mission(
+                MissionClaims(self._services.store), mission_scope(scope), owner
+            )
         return lists
 
     def _turn_scope(self, scope: Scope) -> TurnScope:

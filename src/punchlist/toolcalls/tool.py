@@ -1,19 +1,22 @@
 """The interfaces between the scheduler and a tool: `AgentTool` and `ToolContext`.
 
-`punchlist.tools` implements them, and so can other programs. `BaseTool` has the usual defaults.
+`punchlist.tools` implements them, and so can other programs. `BaseTool` has the usual defaults. `ListTool` is a tool of
+a list, bound to the scope of its caller.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from punchlist.errors import PunchlistError
+from punchlist.kernel.events import canonical_json
 from punchlist.kernel.text import visible_block
+from punchlist.kernel.tool import ListToolSpec, ToolResult
 
 Schema = Mapping[str, Any]
 Arguments = Mapping[str, Any]
@@ -144,3 +147,52 @@ class BaseTool:
 
     def command(self, arguments: Arguments) -> str | None:  # noqa: ARG002
         return None
+
+
+C = TypeVar("C")
+Bridge = Callable[..., Awaitable[ToolResult]]
+"""Calls a synchronous function off the event loop."""
+
+
+class ListTool(BaseTool, Generic[C]):
+    """A list tool with its scope, which the model cannot change (T7).
+
+    The list validates its own input, with better messages than the schema gives.
+    """
+
+    def __init__(self, tool: ListToolSpec[C], scope: C, bridge: Bridge) -> None:
+        self._tool = tool
+        self._bridge = bridge
+        self._scope = scope
+        self.name = tool.name
+        self.description = tool.description
+        self.input_schema: Schema = tool.input_schema
+        self.effect = Effect.READ if tool.read_only else Effect.LIST
+
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any:
+        return await self._call(arguments, running.call_id)
+
+    async def _call(self, arguments: Arguments, call_id: str) -> ToolResult:
+        field = self._tool.request_field
+        if field is not None and arguments.get(field) is None:
+            arguments = {**arguments, field: call_id}
+        return await self._bridge(self._tool.run, self._scope, arguments)
+
+
+class RepeatableListTool(ListTool[C]):
+    """An idempotent list tool: a call that was interrupted is made again."""
+
+    def __init__(self, tool: ListToolSpec[C], scope: C, bridge: Bridge) -> None:
+        super().__init__(tool, scope, bridge)
+        self._interrupted: dict[str, str] = {}
+
+    def resume_call(self, arguments: Arguments, call_id: str) -> None:
+        self._interrupted[canonical_json(dict(arguments))] = call_id
+
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any:
+        # With the id of the interrupted call: if that has taken effect, the list recognizes the id.
+        return await self._call(arguments, self._interrupted.pop(canonical_json(dict(arguments)), running.call_id))
+
+
+def list_tool(tool: ListToolSpec[C], scope: C, bridge: Bridge) -> ListTool[C]:
+    return RepeatableListTool(tool, scope, bridge) if tool.idempotent else ListTool(tool, scope, bridge)

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import excerpt
 from punchlist.views import repository
 
 if TYPE_CHECKING:
-    from punchlist.missions.escalations.service import Escalations
-    from punchlist.missions.service import Missions
-    from punchlist.plan.service import Plans
-    from punchlist.storage.store import Store
-    from punchlist.toolcalls.approval_store import Approvals
+    from punchlist.app import Services
 
 RequestKind = Literal["approval", "question", "escalation"]
 ANSWERS: Final[dict[RequestKind, tuple[str, ...]]] = {
@@ -49,25 +45,8 @@ class InboxItem:
         return ANSWERS[self.kind]
 
 
-class InboxServices(Protocol):
-    @property
-    def store(self) -> Store: ...
-
-    @property
-    def approvals(self) -> Approvals: ...
-
-    @property
-    def plans(self) -> Plans: ...
-
-    @property
-    def escalations(self) -> Escalations: ...
-
-    @property
-    def missions(self) -> Missions: ...
-
-
 class Inbox:
-    def __init__(self, services: InboxServices) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
 
     def list(self) -> list[InboxItem]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.render import item_label
@@ -21,12 +21,11 @@ from punchlist.kernel.text import excerpt
 from punchlist.views import repository
 
 if TYPE_CHECKING:
+    from punchlist.app import Services
     from punchlist.checklist.model import Checklist
-    from punchlist.checklist.service import Checklists
     from punchlist.claims.model import Claim
     from punchlist.plan.model import Plan
-    from punchlist.plan.service import Plans
-    from punchlist.storage.store import Store, Transaction
+    from punchlist.storage.store import Transaction
 
 ListName = Literal["plan", "checklist"]
 OPEN: Final = ("pending", "in_progress")
@@ -96,23 +95,13 @@ class TodoList:
         raise NotFound(f"Session {excerpt(self.session)!r} has no todo {excerpt(reference)!r}. {hint}")
 
 
-class ListServices(Protocol):
-    """Built on first use: a session without a plan does not import the plan's modules."""
-
-    @property
-    def store(self) -> Store: ...
-
-    @property
-    def checklists(self) -> Checklists: ...
-
-    @property
-    def plans(self) -> Plans: ...
-
-
 class SessionTodos:
-    """Reads the lists of a session, and changes the list that an item belongs to."""
+    """Reads the lists of a session, and changes the list that an item belongs to.
 
-    def __init__(self, services: ListServices) -> None:
+    Services are built on first use: a session without a plan does not import the plan's modules.
+    """
+
+    def __init__(self, services: Services) -> None:
         self._services = services
 
     def list(self, scope: Scope, turn_id: str | None = None) -> TodoList:

@@ -7,6 +7,7 @@ paused or stopped. When all have ended, the Lead reviews across pillars in the m
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 
 from punchlist.agent.definitions import LEAD, OWNER
@@ -15,9 +16,10 @@ from punchlist.engine.active_runs import RunStopped
 from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.turns import POLL_INTERVAL
 from punchlist.engine.workflow_context import WorkflowContext
-from punchlist.engine.workflows.collect import collect_metrics
+from punchlist.kernel.text import visible
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.chats.quote import quote_verbatim
+from punchlist.missions.chats import quote_verbatim
+from punchlist.missions.metrics.collectors import CollectedMetric
 from punchlist.missions.model import Mission, Pillar
 from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.deadlines import OverdueReport
@@ -84,9 +86,8 @@ def _review_prompt(
 def last_cycle(store: Store, mission: Mission, but: str = "") -> str:
     """When the previous cycle was queued: the Lead has seen the reports of the time before."""
     with store.read() as tx:
-        query = run_repository.LATEST_BY_KIND
-        found = run_repository.select(tx, query, mission_id=mission.id, kind=RunKind.CYCLE.value, but=but)
-    return found[0].created_at if found else mission.created_at
+        found = run_repository.latest_of_kind(tx, mission.id, RunKind.CYCLE.value, but)
+    return found.created_at if found else mission.created_at
 
 
 async def _enqueue_planning(run: Run, context: WorkflowContext, mission: Mission, stale: list[str]) -> list[str]:
@@ -142,7 +143,7 @@ async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str])
 def stop_planning(run: Run, context: WorkflowContext, why: str) -> None:
     """Stop the planning runs of a stopped cycle."""
     with context.services.store.write() as tx:
-        for planning in run_repository.open_of_kind(tx, str(run.mission_id), RunKind.PLAN):
+        for planning in run_repository.open_of_kind(tx, str(run.mission_id), RunKind.PLAN.value):
             locked = run_repository.lock(tx, planning.id) if planning.parameters.get("cycle") == run.id else None
             if locked is not None and locked.status in OPEN:
                 runs.request_control(tx, context.scope(run), locked, why, wish=ControlRequest.STOP, why=why)
@@ -151,3 +152,29 @@ def stop_planning(run: Run, context: WorkflowContext, why: str) -> None:
 def _find_runs(context: WorkflowContext, ids: list[str]) -> list[Run]:
     with context.services.store.read() as tx:
         return [found for id in ids if (found := run_repository.find(tx, id)) is not None]
+
+
+async def collect(run: Run, context: WorkflowContext) -> str:
+    mission = await context.mission(run)
+    slugs = run.parameters.get("metrics", ())
+    lines = await context.step("collect", lambda: collect_metrics(run, context, mission, slugs))
+    text = "\n".join(lines) or "There was nothing to collect."
+    await context.post("tell", run, mission.conversation_id, NoticeKind.NOTE, f"[run {run.id}]\n{text}")
+    return text
+
+
+async def collect_metrics(run: Run, context: WorkflowContext, mission: Mission, slugs: Sequence[str] = ()) -> list[str]:
+    """Run the collectors in a thread and describe the results. Each collector has its own time limit."""
+    collecting, scope = context.services.collecting, context.scope(run)
+    collected = await asyncio.to_thread(collecting.collect, scope, mission.slug, slugs, once=run.id)
+    return [_describe(mission, one) for one in collected]
+
+
+def _describe(mission: Mission, collected: CollectedMetric) -> str:
+    metric, name = collected.metric, visible(collected.metric.name)
+    if collected.error is None:
+        return f"{name} is {collected.value:g}{metric.unit and f' {visible(metric.unit)}'}."
+    if metric.collector_type == "manual":
+        command = f"punchlist mission metric record {mission.slug} {metric.slug} VALUE"
+        return f"{name} may have changed: record it with `{command}`."
+    return f"{name} could not be collected: {visible(collected.error)}"

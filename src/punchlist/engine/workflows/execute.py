@@ -1,10 +1,12 @@
 """Execute a mission todo: its owner works and reports, the Lead reviews, until the todo has ended (M8).
 
 When the Lead sends the work back more often than the mission allows, the todo is escalated to a person.
+An asynchronous delegation is the same with one turn and no review.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TypedDict
 
 from punchlist.agent.continuation import Reason
@@ -13,10 +15,11 @@ from punchlist.conversations.model import NewMessage, NoticeKind
 from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
-from punchlist.engine.workflows.delegate import report_text
 from punchlist.engine.workflows.todo_claim import claim_todo, keep_renewed
+from punchlist.kernel.actors import Role
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.chats.quote import quote_verbatim
+from punchlist.missions.changes import MissionWrite
+from punchlist.missions.chats import quote_verbatim
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.escalations.service import escalate_stuck_work
 from punchlist.missions.model import Mission, MissionTodo, Pillar
@@ -71,7 +74,7 @@ def escalate(run: Run, context: WorkflowContext, why: str) -> None:
         mission = mission_repository.lock_mission(tx, str(run.mission_id))
         todo = todo_repository.find(tx, str(run.todo_id))
         if mission is not None and todo is not None and todo.status in OPEN:
-            escalate_stuck_work(tx, context.scope(run), mission, todo, why)
+            escalate_stuck_work(MissionWrite(tx, context.scope(run), mission), todo, why)
 
 
 async def _read_todo(run: Run, context: WorkflowContext, number: int, feedback: str | None) -> _TodoState:
@@ -137,3 +140,23 @@ def _remark(todo: MissionTodo) -> str:
 def _with_heading(run: Run, number: int, text: str) -> str:
     suffix = f" (round {number})" if number > 1 else ""
     return f"[TODO {run.todo_id}{suffix}, run {run.workflow_id}]\n{quote_verbatim(text)}"
+
+
+async def delegate(run: Run, context: WorkflowContext) -> str:
+    """A worker agent's turn, whose result is posted to the chat it came from (M9)."""
+    # A worker gets neither the plan tools nor the delegate tool of the agent that delegated to it.
+    worker = replace(context.agent(run.agent), role=Role.WORKER)
+    request = NewMessage("user", "text", run.parameters["mission"])
+    result = await context.turns.run(run, TurnTask("work", worker, request, run.conversation_id))
+    kind = NoticeKind.WORKER_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
+    text = report_text(result)
+    heading = f"[{run.agent}, run {run.workflow_id}]"
+    await context.post("result", run, run.parameters["origin"], kind, f"{heading}\n{quote_verbatim(text)}")
+    return text
+
+
+def report_text(result: StepResult) -> str:
+    """What the agent said, preceded by the reason if it did not complete its turn."""
+    if result["reason"] == Reason.COMPLETED:
+        return result["text"]
+    return f"It did not finish ({result['reason']}: {result['why']}). {result['text']}"

@@ -17,7 +17,7 @@ from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import NoticeKind
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
-from punchlist.missions.chats.quote import unquote
+from punchlist.missions.chats import unquote
 from punchlist.missions.model import Mission, MissionTodo
 from punchlist.missions.todos.claims import MissionClaims
 from punchlist.missions.todos.lifecycle import OPEN

@@ -1,6 +1,6 @@
 """Brings the rows of a mission in line with its file: pillars with their chats, strategies and metrics.
 
-The caller owns the transaction, has locked the mission, and appends the returned events.
+The caller appends the returned events.
 """
 
 from __future__ import annotations
@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.events import Change, canonical_json
 from punchlist.kernel.ids import new_id
+from punchlist.missions import chats
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import MissionAction, mission_event
-from punchlist.missions.chats import service as chat_service
-from punchlist.missions.model import ChatChannel, Metric, Mission, Pillar, Strategy
-from punchlist.storage.store import Transaction
+from punchlist.missions.changes import MissionAction, MissionWrite
+from punchlist.missions.model import ChatChannel, Metric, Pillar, Strategy
 
 if TYPE_CHECKING:
     from punchlist.missions.config.model import MetricConfig, MissionConfig, PillarConfig
@@ -24,22 +22,17 @@ if TYPE_CHECKING:
 REASON: Final = "mission apply"
 
 
-def apply_config(
-    tx: Transaction, conversations: Conversations, scope: Scope, mission: Mission, config: MissionConfig
-) -> list[Change]:
+def apply_config(write: MissionWrite, conversations: Conversations, config: MissionConfig) -> list[Change]:
     """Create, update and archive rows as the file demands."""
+    tx, mission = write.tx, write.mission
     existing = {pillar.slug: pillar for pillar in mission_repository.pillars_of(tx, mission.id)}
     events: list[Change] = []
     wanted: dict[str, Pillar] = {}
     for position, pillar_config in enumerate(config.pillars):
         pillar = existing.get(pillar_config.slug)
         if pillar is None:
-            pillar = _add_pillar(tx, conversations, scope, mission, pillar_config, position)
-            events.append(
-                mission_event(
-                    scope, mission, MissionAction.ADD_PILLAR, pillar.id, REASON, pillar._asdict(), to="active"
-                )
-            )
+            pillar = _add_pillar(write, conversations, pillar_config, position)
+            events.append(write.event(MissionAction.ADD_PILLAR, pillar.id, REASON, pillar._asdict(), to="active"))
         wanted[pillar.slug] = pillar._replace(
             name=pillar_config.name, description=pillar_config.description, position=position, status="active"
         )
@@ -47,29 +40,22 @@ def apply_config(
     for slug, pillar in (wanted | removed).items():
         if slug in existing and existing[slug] != pillar:
             mission_repository.update_pillar(tx, pillar)
-            events.append(_changed(scope, mission, MissionAction.CHANGE_PILLAR, existing[slug], pillar))
-    events += _set_strategies(tx, scope, mission, config, wanted, removed.values())
-    events += _set_metrics(tx, scope, mission, config, wanted)
+            events.append(_changed(write, MissionAction.CHANGE_PILLAR, existing[slug], pillar))
+    events += _set_strategies(write, config, wanted, removed.values())
+    events += _set_metrics(write, config, wanted)
     return events
 
 
-def _add_pillar(
-    tx: Transaction,
-    conversations: Conversations,
-    scope: Scope,
-    mission: Mission,
-    config: PillarConfig,
-    position: int,
-) -> Pillar:
-    id = new_id()
+def _add_pillar(write: MissionWrite, conversations: Conversations, config: PillarConfig, position: int) -> Pillar:
+    id, tx, mission = new_id(), write.tx, write.mission
     chat, todo_chat = (
-        chat_service.create_chat(
+        chats.create_chat(
             tx,
             conversations,
-            scope,
-            chat_service.chat_id(mission.slug, config.slug, todos=channel is ChatChannel.PILLAR_TODO),
+            write.scope,
+            chats.chat_id(mission.slug, config.slug, todos=channel is ChatChannel.PILLAR_TODO),
             title,
-            chat_service.chat_metadata(channel, mission.id, mission.slug, id, config.slug),
+            chats.chat_metadata(channel, mission.id, mission.slug, id, config.slug),
         )
         for channel, title in ((ChatChannel.PILLAR, config.name), (ChatChannel.PILLAR_TODO, f"[TODOs] {config.name}"))
     )
@@ -90,14 +76,10 @@ def _add_pillar(
 
 
 def _set_strategies(
-    tx: Transaction,
-    scope: Scope,
-    mission: Mission,
-    config: MissionConfig,
-    pillars: dict[str, Pillar],
-    removed: Iterable[Pillar],
+    write: MissionWrite, config: MissionConfig, pillars: dict[str, Pillar], removed: Iterable[Pillar]
 ) -> list[Change]:
     """Replaces all strategies of a pillar when they differ; removed pillars lose theirs."""
+    tx, mission = write.tx, write.mission
     existing = mission_repository.strategies_of(tx, mission.id)
     wanted = {
         pillars[pillar.slug].id: [(strategy.description, strategy.status) for strategy in pillar.strategies]
@@ -113,13 +95,12 @@ def _set_strategies(
         ]
         mission_repository.replace_strategies(tx, pillar_id, strategies)
         data = {"strategies": [strategy._asdict() for strategy in strategies]}
-        events.append(mission_event(scope, mission, MissionAction.SET_STRATEGIES, pillar_id, REASON, data))
+        events.append(write.event(MissionAction.SET_STRATEGIES, pillar_id, REASON, data))
     return events
 
 
-def _set_metrics(
-    tx: Transaction, scope: Scope, mission: Mission, config: MissionConfig, pillars: dict[str, Pillar]
-) -> list[Change]:
+def _set_metrics(write: MissionWrite, config: MissionConfig, pillars: dict[str, Pillar]) -> list[Change]:
+    tx, mission = write.tx, write.mission
     existing = {metric.slug: metric for metric in mission_repository.metrics_of(tx, mission.id)}
     wanted = {
         metric.slug: (metric, pillars[pillar.slug].id, position)
@@ -131,11 +112,7 @@ def _set_metrics(
         if slug not in existing:
             metric = _metric(new_id(), mission.id, pillar_id, position, metric_config, tx.now())
             mission_repository.insert_metric(tx, metric)
-            events.append(
-                mission_event(
-                    scope, mission, MissionAction.ADD_METRIC, metric.id, REASON, metric._asdict(), to="active"
-                )
-            )
+            events.append(write.event(MissionAction.ADD_METRIC, metric.id, REASON, metric._asdict(), to="active"))
     for slug, old in existing.items():
         if slug in wanted:
             metric_config, pillar_id, position = wanted[slug]
@@ -145,7 +122,7 @@ def _set_metrics(
             new = old._replace(status="archived")
         if new != old:
             mission_repository.update_metric(tx, new)
-            events.append(_changed(scope, mission, MissionAction.CHANGE_METRIC, old, new))
+            events.append(_changed(write, MissionAction.CHANGE_METRIC, old, new))
     return events
 
 
@@ -170,11 +147,8 @@ def _metric(id: str, mission_id: str, pillar_id: str, position: int, config: Met
     )
 
 
-def _changed(
-    scope: Scope, mission: Mission, action: MissionAction, old: Pillar | Metric, new: Pillar | Metric
-) -> Change:
-    data = changed_columns(old, new)
-    return mission_event(scope, mission, action, old.id, REASON, data, from_status=old.status, to=new.status)
+def _changed(write: MissionWrite, action: MissionAction, old: Pillar | Metric, new: Pillar | Metric) -> Change:
+    return write.event(action, old.id, REASON, changed_columns(old, new), from_status=old.status, to=new.status)
 
 
 def changed_columns(old: Any, new: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from punchlist.kernel.text import block_problem, excerpt, json_type, line_problem, raw_problem
-from punchlist.missions.todos.validation import display_value, parse_check
+from punchlist.kernel.text import block_problem, display_value, excerpt, json_type, line_problem, raw_problem
+from punchlist.missions.todos.validation import parse_check
 
 if TYPE_CHECKING:
     from pydantic_core import CoreSchema

@@ -10,16 +10,15 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from punchlist.errors import InvalidInput, NotFound
-from punchlist.kernel.text import excerpt, field_path, json_type
+from punchlist.kernel.camel_json import camel_case
+from punchlist.kernel.text import did_you_mean, display_value, excerpt, field_path, json_type
 from punchlist.missions.config import model
 from punchlist.missions.config.model import MAX_METRICS, MAX_STRATEGIES, MissionConfig
-from punchlist.missions.config.policy import Cadence, TodoPolicy, camel_case
-from punchlist.missions.todos.validation import display_value
+from punchlist.missions.config.policy import Cadence, TodoPolicy
 
 MAX_FILE_BYTES: Final = 1_000_000
 
@@ -143,7 +142,7 @@ def _explain(error: Any) -> Iterator[str]:
     where = _path(path) or "the file"
     if kind in _UNKNOWN_FIELD:
         known = _field_names(path[:-1])
-        yield f"{where}: is not a known field.{_suggestion(str(path[-1]), known)} Known fields: {', '.join(known)}"
+        yield f"{where}: is not a known field.{did_you_mean(path[-1], known)} Known fields: {', '.join(known)}"
     elif kind in ("missing", "missing_argument"):
         yield f"{where}: is required"
     elif kind in _NOT_AN_OBJECT:
@@ -153,10 +152,11 @@ def _explain(error: Any) -> Iterator[str]:
     elif kind == "too_long":
         yield f"{where}: at most {context['max_length']} entries, got {context['actual_length']}"
     elif kind in ("literal_error", "enum"):
-        yield f"{where}: must be one of {_options(context['expected'])}, got {display_value(value)}"
+        options = context["expected"].replace(" or ", ", ").replace("'", "")
+        yield f"{where}: must be one of {options}, got {display_value(value)}"
     elif kind in ("union_tag_invalid", "union_tag_not_found"):
         tag = value.get("type")
-        suggestion = _suggestion(tag, list(model.COLLECTORS)) if isinstance(tag, str) else ""
+        suggestion = did_you_mean(tag, model.COLLECTORS)
         got = f"got {display_value(tag)}" if "type" in value else "but is missing"
         yield f"{where}.type: must be one of {', '.join(model.COLLECTORS)}, {got}.{suggestion}".rstrip(".")
     elif kind == "value_error":
@@ -164,10 +164,6 @@ def _explain(error: Any) -> Iterator[str]:
             yield f"{where if path else ''}{problem}".lstrip(".") if problem[0] in ".[" else f"{where}: {problem}"
     else:
         yield f"{where}: {error['msg']}"
-
-
-def _options(expected: str) -> str:
-    return expected.replace(" or ", ", ").replace("'", "")
 
 
 def _path(path: FieldPath) -> str:
@@ -203,14 +199,6 @@ def _field_names(path: FieldPath) -> list[str]:
     if hasattr(owner, "model_fields"):
         return [camel_case(name) for name in owner.model_fields]
     return [camel_case(field.name) for field in fields(owner)]
-
-
-def _suggestion(name: str, known: Sequence[str]) -> str:
-    """The known name closest to a misspelt one; underscores and case do not count."""
-    plain = {each.lower(): each for each in known}
-    wanted = name[:100].lower().replace("_", "").replace("-", "").replace(" ", "")
-    close = get_close_matches(wanted, list(plain), n=1, cutoff=0.7)
-    return f" Did you mean {plain[close[0]]}?" if close else ""
 
 
 def _cross_reference_problems(config: MissionConfig) -> list[str]:

@@ -10,6 +10,7 @@ import unicodedata
 from typing import Annotated, Any, ClassVar, Final, Literal, NotRequired
 
 from punchlist.errors import MissingExtra
+from punchlist.kernel.camel_json import camel_case
 from punchlist.kernel.text import excerpt
 from punchlist.missions.config.field_rules import (
     COMMAND,
@@ -33,7 +34,6 @@ from punchlist.missions.config.policy import (
     MIN_HOURS,
     Cadence,
     TodoPolicy,
-    camel_case,
 )
 from punchlist.missions.todos.lifecycle import TodoPriority
 

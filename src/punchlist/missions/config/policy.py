@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final
 
-from punchlist.missions.config.field_rules import Problems, line, number, whole_number
+from punchlist.kernel.camel_json import camel_case
+from punchlist.missions.config.field_rules import line, number, whole_number
 from punchlist.missions.model import Mission
+from punchlist.missions.planning.cadence import cron_problem, timezone_problem
 
 MAX_DAYS: Final = 36_500
 MIN_HOURS: Final = 0.01
@@ -32,11 +34,6 @@ class OverduePending(StrEnum):
     DEMOTE = "demote"
     CANCEL = "cancel"
     KEEP = "keep"
-
-
-def camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 PYDANTIC_CONFIG: Final[dict[str, Any]] = {"extra": "forbid", "alias_generator": camel_case}
@@ -66,18 +63,6 @@ class TodoPolicy:
     ] = 1_000
 
 
-def _cron_problem(cron: str) -> Problems:
-    from punchlist.missions.planning.cadence import cron_problem
-
-    return cron_problem(cron)
-
-
-def _timezone_problem(timezone: str) -> Problems:
-    from punchlist.missions.planning.cadence import timezone_problem
-
-    return timezone_problem(timezone)
-
-
 @dataclass(frozen=True, slots=True)
 class Cadence:
     __pydantic_config__: ClassVar[dict[str, Any]] = PYDANTIC_CONFIG
@@ -87,11 +72,11 @@ class Cadence:
         line(
             "When planning cycles run: minute, hour, day of month, month, weekday.",
             MAX_CADENCE_LENGTH,
-            check=_cron_problem,
+            check=cron_problem,
         ),
     ] = None
     timezone: Annotated[
-        str, line("The time zone of the cadence and of deadlines.", MAX_CADENCE_LENGTH, check=_timezone_problem)
+        str, line("The time zone of the cadence and of deadlines.", MAX_CADENCE_LENGTH, check=timezone_problem)
     ] = "UTC"
 
 

@@ -10,8 +10,7 @@ from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel.text import block_problem, excerpt, visible
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import check_active, find_mission
-from punchlist.missions.chats import service as chat_service
+from punchlist.missions.changes import MissionWrite, check_active, find_mission
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction
 from punchlist.missions.escalations.transitions import (
@@ -21,7 +20,7 @@ from punchlist.missions.escalations.transitions import (
     status_since,
     title_sentence,
 )
-from punchlist.missions.model import Escalation, Mission, MissionScope, MissionTodo
+from punchlist.missions.model import Escalation, MissionScope, MissionTodo
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.missions.todos.service import extend_todo, parse_new_deadline
 from punchlist.missions.todos.transitions import cancel_todo, enqueue_execution, find_todo, has_open_run
@@ -60,8 +59,8 @@ class Escalations:
     def acknowledge(self, scope: MissionScope, id: str) -> Escalation:
         """Note that a person has seen it; reminders stop."""
         with self._store.write() as tx:
-            mission, escalation, _ = _lock_escalation(tx, scope, id)
-            return advance_escalation(tx, scope, mission, escalation, EscalationAction.ACKNOWLEDGE, "seen")
+            write, escalation, _ = _lock_escalation(tx, scope, id)
+            return advance_escalation(write, escalation, EscalationAction.ACKNOWLEDGE, "seen")
 
     def answer(
         self, scope: MissionScope, id: str, answer: str, *, deadline: str | None = None, reason: str = ""
@@ -72,37 +71,36 @@ class Escalations:
             raise InvalidInput(f"reason: {problem}")
         reason = reason.strip()
         with self._store.write() as tx:
-            mission, escalation, todo = _lock_escalation(tx, scope, id)
+            write, escalation, todo = _lock_escalation(tx, scope, id)
             if choice is not EscalationAnswer.KEEP and todo.status not in OPEN:
                 raise IllegalTransition(
                     f"“{visible(todo.title)}” is already {todo.status}. Answer `keep` to close this question."
                 )
-            until = parse_new_deadline(tx, mission, deadline) if choice is EscalationAnswer.EXTEND else None
+            until = parse_new_deadline(write, deadline) if choice is EscalationAnswer.EXTEND else None
             text = f"{choice}{f' to {until}' if until else ''}{f': {reason}' if reason else ''}"
             given = {"answer": text, "answered_by": str(scope.actor), "answered_at": tx.now()}
-            answered = advance_escalation(tx, scope, mission, escalation, EscalationAction.ANSWER, text, **given)
+            answered = advance_escalation(write, escalation, EscalationAction.ANSWER, text, **given)
             why = reason or f"{scope.actor.name} answered: {choice}"
             if choice is EscalationAnswer.CANCEL:
-                cancel_todo(tx, scope, mission, todo, why)
+                cancel_todo(write, todo, why)
             elif until is not None:
-                extend_todo(tx, scope, mission, todo, until, why)
-            _post_answer(tx, scope, mission, todo, choice, text)
+                extend_todo(write, todo, until, why)
+            _post_answer(write, todo, choice, text)
             if escalation.kind == REVIEW and choice is not EscalationAnswer.CANCEL:
                 _resume_work(tx, scope, todo, text)
             return answered
 
 
-def escalate_stuck_work(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, why: str) -> Escalation:
-    """Ask a person about work that does not finish; an open question of this kind is returned instead. The caller
-    owns the transaction and has locked the mission."""
+def escalate_stuck_work(write: MissionWrite, todo: MissionTodo, why: str) -> Escalation:
+    """Ask a person about work that does not finish; an open question of this kind is returned instead."""
     question = (
-        f"TODO needs a decision: {title_sentence(todo)} Status: {status_since(tx, mission, todo)}.\n{visible(why)}\n"
+        f"TODO needs a decision: {title_sentence(todo)} Status: {status_since(write, todo)}.\n{visible(why)}\n"
         "Please advise: keep working, extend deadline or cancel?"
     )
-    created = create_escalation(tx, scope, mission, todo, REVIEW, question, excerpt(why, MAX_REASON_LENGTH))
+    created = create_escalation(write, todo, REVIEW, question, excerpt(why, MAX_REASON_LENGTH))
     if created:
         return created
-    unanswered = escalation_repository.unanswered_of_todo(tx, todo.id)
+    unanswered = escalation_repository.unanswered_of_todo(write.tx, todo.id)
     return next(escalation for escalation in unanswered if escalation.kind == REVIEW)
 
 
@@ -119,7 +117,7 @@ def _parse_choice(answer: str, deadline: str | None) -> EscalationAnswer:
     return choice
 
 
-def _lock_escalation(tx: Transaction, scope: MissionScope, id: str) -> tuple[Mission, Escalation, MissionTodo]:
+def _lock_escalation(tx: Transaction, scope: MissionScope, id: str) -> tuple[MissionWrite, Escalation, MissionTodo]:
     before = _find_escalation(tx, id)
     mission = mission_repository.lock_mission(tx, before.mission_id)
     # Read again: another writer may have answered it before we held the lock.
@@ -128,7 +126,7 @@ def _lock_escalation(tx: Transaction, scope: MissionScope, id: str) -> tuple[Mis
         raise _unknown_escalation(id)
     check_mission(scope, mission.slug)
     check_active(mission)
-    return mission, escalation, find_todo(tx, mission, escalation.todo_id)
+    return MissionWrite(tx, scope, mission), escalation, find_todo(tx, mission, escalation.todo_id)
 
 
 def _find_escalation(tx: Transaction, id_or_suffix: str) -> Escalation:
@@ -156,13 +154,11 @@ def _resume_work(tx: Transaction, scope: Scope, todo: MissionTodo, reason: str) 
         enqueue_execution(tx, scope, pillar, todo, reason)
 
 
-def _post_answer(
-    tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, choice: EscalationAnswer, text: str
-) -> None:
+def _post_answer(write: MissionWrite, todo: MissionTodo, choice: EscalationAnswer, text: str) -> None:
     """In the mission chat, for the Lead; and in the TODO chat while the work continues."""
-    note = f"Answer of {visible(scope.actor.name)} about {title_sentence(todo)} {visible(text)}"
-    chat_service.post(tx, scope, mission.conversation_id, NoticeKind.NOTE, note)
+    note = f"Answer of {visible(write.scope.actor.name)} about {title_sentence(todo)} {visible(text)}"
+    write.post(NoticeKind.NOTE, note)
     if todo.status is TodoStatus.IN_PROGRESS and choice is not EscalationAnswer.CANCEL:
-        pillar = mission_repository.pillar(tx, todo.pillar_id)
+        pillar = mission_repository.pillar(write.tx, todo.pillar_id)
         assert pillar is not None
-        chat_service.post(tx, scope, pillar.todo_conversation_id, NoticeKind.NOTE, note)
+        write.post(NoticeKind.NOTE, note, pillar.todo_conversation_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from punchlist.missions.model import Metric, MetricReading
-from punchlist.storage.statements import Statement, columns, insert
+from punchlist.storage.statements import SelectAll, Statement, columns, insert
 from punchlist.storage.store import Transaction
 
 _READING: Final = f"SELECT {columns(MetricReading._fields)} FROM metric_readings"
@@ -17,9 +17,13 @@ OF_MISSION: Final = Statement(
     "ORDER BY pillars.position, pillars.id, metrics.position, metrics.id"
 )
 SET_ERROR: Final = Statement("UPDATE metrics SET last_error = :error, last_error_at = :at WHERE id = :metric_id")
-INSERT: Final = insert("metric_readings", MetricReading._fields)
-NEWEST: Final = Statement(f"{_READING} WHERE metric_id = :metric_id ORDER BY position DESC LIMIT :most")
-READINGS: Final = Statement(f"{_READING} WHERE mission_id = :mission_id ORDER BY metric_id, position")
+insert_reading: Final = insert("metric_readings", MetricReading._fields)
+_newest: Final = SelectAll(
+    MetricReading._make, f"{_READING} WHERE metric_id = :metric_id ORDER BY position DESC LIMIT :most"
+)
+readings_in_mission: Final = SelectAll(
+    MetricReading._make, f"{_READING} WHERE mission_id = :mission_id ORDER BY metric_id, position"
+)
 
 
 class PillarMetric(NamedTuple):
@@ -40,15 +44,7 @@ def in_mission(tx: Transaction, mission_id: str) -> list[PillarMetric]:
 
 def latest_readings(tx: Transaction, metric_id: str, limit: int) -> list[MetricReading]:
     """The newest readings, oldest first."""
-    return [MetricReading(*row) for row in reversed(tx.all(NEWEST, metric_id=metric_id, most=limit))]
-
-
-def readings_in_mission(tx: Transaction, mission_id: str) -> list[MetricReading]:
-    return [MetricReading(*row) for row in tx.all(READINGS, mission_id=mission_id)]
-
-
-def insert_reading(tx: Transaction, reading: MetricReading) -> None:
-    tx.run(INSERT, **reading._asdict())
+    return _newest(tx, metric_id, limit)[::-1]
 
 
 def set_error(tx: Transaction, metric_id: str, error: str | None, at: str | None) -> None:

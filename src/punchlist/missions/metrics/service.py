@@ -9,25 +9,24 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.text import block_problem, excerpt, line_problem, visible_block
+from punchlist.kernel.text import block_problem, did_you_mean, excerpt, line_problem, visible_block
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import check_active, find_mission, lock_mission, mission_event
+from punchlist.missions.changes import MissionWrite, check_active, find_mission, lock_mission
 from punchlist.missions.metrics import repository as metric_repository
 from punchlist.missions.metrics import status as metric_status
 from punchlist.missions.metrics.repository import PillarMetric
 from punchlist.missions.metrics.status import MetricStatus, Trend
 from punchlist.missions.model import Metric, MetricReading, Mission, MissionScope
 from punchlist.missions.todos.lifecycle import LEADS
-from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
 MANUAL: Final = "manual"
@@ -62,27 +61,17 @@ class MetricView:
     def as_json(self) -> dict[str, Any]:
         metric = self.metric
         return {
-            "slug": metric.slug,
-            "name": metric.name,
+            **camel_json(metric, "slug", "name", "unit", "target", "warning", "direction", "last_error"),
+            "lastErrorAt": metric.last_error_at,
             "pillar": self.pillar_slug,
-            "unit": metric.unit,
-            "target": metric.target,
-            "warning": metric.warning,
-            "direction": metric.direction,
             "collector": metric.collector_type,
             "current": self.current.value if self.current else None,
             "at": self.current.at if self.current else None,
             "status": self.status.value,
             "trend": self.trend.value,
             "stale": self.stale,
-            "lastError": metric.last_error,
-            "lastErrorAt": metric.last_error_at,
-            "readings": [reading_json(reading) for reading in self.readings],
+            "readings": [camel_json(reading, "value", "at", "source", "note") for reading in self.readings],
         }
-
-
-def reading_json(reading: MetricReading) -> dict[str, Any]:
-    return {"value": reading.value, "at": reading.at, "source": reading.source, "note": reading.note}
 
 
 _DUPLICATE_WINDOW: Final = 20
@@ -117,7 +106,8 @@ class Metrics:
         if problems:
             raise InvalidInput(problems)
         with self._store.write() as tx:
-            mission = lock_mission(tx, mission_slug)
+            write = lock_mission(tx, scope, mission_slug)
+            mission = write.mission
             metric = _find(tx, mission, metric_slug).metric
             last = metric_repository.latest_readings(tx, metric.id, _DUPLICATE_WINDOW if once else 1)
             own = new_id() if once is None else sha256(f"{once}:{metric.id}".encode()).hexdigest()[:32]
@@ -139,7 +129,7 @@ class Metrics:
                 metric_repository.set_error(tx, metric.id, None, None)
                 data |= {"last_error": None, "last_error_at": None}
             reason = reading.note or ("recorded manually" if source == MANUAL else f"collected ({reading.source})")
-            event_log.append(tx, mission_event(scope, mission, MetricAction.RECORD, reading.id, reason, data))
+            write.append(MetricAction.RECORD, reading.id, reason, data)
             return reading
 
     def record_failure(self, scope: Scope, metric_id: str, error: str) -> Metric:
@@ -154,7 +144,7 @@ class Metrics:
             error = _clean_error(error)
             metric_repository.set_error(tx, found.id, error, tx.now())
             data = {"metric_id": found.id, "last_error": error, "last_error_at": tx.now()}
-            event_log.append(tx, mission_event(scope, mission, MetricAction.FAIL, found.id, error, data))
+            MissionWrite(tx, scope, mission).append(MetricAction.FAIL, found.id, error, data)
             return found._replace(last_error=error, last_error_at=tx.now())
 
     def views(
@@ -200,10 +190,8 @@ def _find(tx: Transaction, mission: Mission, slug: str, *, archived: bool = Fals
     found = next((placed for placed in every if placed.metric.slug == slug), None)
     if found is None:
         known = [placed.metric.slug for placed in every if placed.active]
-        close = get_close_matches(slug[:100].lower(), known, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
         raise NotFound(
-            f"Mission {mission.slug!r} has no metric {excerpt(slug)!r}.{hint} "
+            f"Mission {mission.slug!r} has no metric {excerpt(slug)!r}.{did_you_mean(slug, known)} "
             f"`punchlist mission metric list {mission.slug}` lists them."
         )
     if not (found.active or archived):

@@ -16,8 +16,7 @@ from punchlist.errors import NotFound
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import event_stream
-from punchlist.missions.chats import service as chat_service
+from punchlist.missions.changes import MissionWrite, event_stream
 from punchlist.missions.config.policy import OverduePending, StaleBacklog, TodoPolicy, cadence_of, policy_of
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction, EscalationStatus
@@ -28,13 +27,13 @@ from punchlist.missions.escalations.transitions import (
     status_since,
     title_sentence,
 )
-from punchlist.missions.model import Escalation, Mission, MissionTodo
+from punchlist.missions.model import Escalation, MissionTodo
 from punchlist.missions.planning import prompts
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.deadlines import OverdueReport, due_at
 from punchlist.missions.todos.lifecycle import ACTIVE, TodoAction, TodoStatus
 from punchlist.missions.todos.transitions import advance_todo, cancel_todo, update_todo
-from punchlist.storage.store import Store, Transaction
+from punchlist.storage.store import Store
 
 FLAG: Final = "overdue"
 """The event that flags a todo as overdue."""
@@ -60,20 +59,18 @@ class OverdueService:
                 raise NotFound(f"There is no mission with id {mission_id!r}.")
             if mission.status != "active":
                 return OverdueReport()
-            policy, now = policy_of(mission), parse_timestamp(tx.now())
+            write, policy, now = MissionWrite(tx, scope, mission), policy_of(mission), parse_timestamp(tx.now())
             # Before new questions are asked: those need no reminder yet.
-            reminded = _remind(tx, scope, mission, policy, now)
-            report = _process_deadlines(tx, scope, mission, policy, now)
-            return _process_stale_backlog(tx, scope, mission, policy, now, report._replace(reminded=reminded))
+            reminded = _remind(write, policy, now)
+            report = _process_deadlines(write, policy, now)
+            return _process_stale_backlog(write, policy, now, report._replace(reminded=reminded))
 
 
-def _process_deadlines(
-    tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, now: datetime
-) -> OverdueReport:
-    zone = cadence_of(mission).timezone
+def _process_deadlines(write: MissionWrite, policy: TodoPolicy, now: datetime) -> OverdueReport:
+    zone = cadence_of(write.mission).timezone
     due = {
         todo: due_at(todo.deadline, zone)
-        for todo in todo_repository.open_in_mission(tx, mission.id)
+        for todo in todo_repository.open_in_mission(write.tx, write.mission.id)
         if todo.status in ACTIVE and todo.deadline is not None
     }
     overdue, actions = [], []
@@ -81,7 +78,7 @@ def _process_deadlines(
         if todo.overdue_at is not None:
             overdue.append(todo)
         else:
-            actions.append(_handle(tx, scope, mission, policy, todo))
+            actions.append(_handle(write, policy, todo))
             overdue.append(actions[-1].todo)
     return OverdueReport(
         overdue=tuple(overdue),
@@ -96,28 +93,28 @@ def _with_action(actions: Sequence[_OverdueAction], name: str) -> tuple[MissionT
     return tuple(action.todo for action in actions if action.action == name)
 
 
-def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, todo: MissionTodo) -> _OverdueAction:
+def _handle(write: MissionWrite, policy: TodoPolicy, todo: MissionTodo) -> _OverdueAction:
     """Flag an overdue todo, apply the mission's policy, and ask a person."""
-    status = status_since(tx, mission, todo)
+    tx, status = write.tx, status_since(write, todo)
     reason = f"It was due {todo.deadline}."
 
     def ask(todo: MissionTodo, consequence: str) -> Escalation | None:
         question = f"TODO overdue: {title_sentence(todo)} Status: {status}.\n"
         question += f"Please advise: extend deadline or cancel?\n{consequence}"
-        return create_escalation(tx, scope, mission, todo, OVERDUE, question, reason)
+        return create_escalation(write, todo, OVERDUE, question, reason)
 
     pending = todo.status is TodoStatus.PENDING
-    full = mission_repository.capacity(tx, mission).backlog >= policy.backlog_todo_limit
+    full = mission_repository.capacity(tx, write.mission).backlog >= policy.backlog_todo_limit
     if pending and policy.overdue_pending_policy is OverduePending.DEMOTE and not full:
-        demoted = advance_todo(tx, scope, mission, todo, TodoAction.DEMOTE, reason, overdue_at=tx.now())
+        demoted = advance_todo(write, todo, TodoAction.DEMOTE, reason, overdue_at=tx.now())
         return _OverdueAction(demoted, "demoted", ask(demoted, "It was never started, so it was moved to the backlog."))
-    flagged = update_todo(tx, scope, mission, FLAG, todo, reason, overdue_at=tx.now())
+    flagged = update_todo(write, FLAG, todo, reason, overdue_at=tx.now())
     if not pending:
-        _warn(tx, scope, flagged)
+        _warn(write, flagged)
         return _OverdueAction(flagged, "warned", ask(flagged, "Its owner was warned."))
     if policy.overdue_pending_policy is OverduePending.CANCEL:
         asked = ask(flagged, "It was never started, so it is cancelled. Create it again if it is still needed.")
-        cancelled = cancel_todo(tx, scope, mission, flagged, f"{reason} It was never started.")
+        cancelled = cancel_todo(write, flagged, f"{reason} It was never started.")
         # The cancellation has answered the question.
         return _OverdueAction(cancelled, "cancelled", asked and escalation_repository.find(tx, asked.id))
     consequence = "It was never started."
@@ -126,44 +123,43 @@ def _handle(tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy,
     return _OverdueAction(flagged, "kept", ask(flagged, consequence))
 
 
-def _warn(tx: Transaction, scope: Scope, todo: MissionTodo) -> None:
-    pillar = mission_repository.pillar(tx, todo.pillar_id)
+def _warn(write: MissionWrite, todo: MissionTodo) -> None:
+    pillar = mission_repository.pillar(write.tx, todo.pillar_id)
     assert pillar is not None, "a pillar with todos cannot be deleted"
-    chat_service.post(tx, scope, pillar.todo_conversation_id, NoticeKind.DEADLINE_WARNING, prompts.overdue_note(todo))
+    write.post(NoticeKind.DEADLINE_WARNING, prompts.overdue_note(todo), pillar.todo_conversation_id)
 
 
-def _remind(
-    tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, now: datetime
-) -> tuple[Escalation, ...]:
+def _remind(write: MissionWrite, policy: TodoPolicy, now: datetime) -> tuple[Escalation, ...]:
     """Repeat the questions that no person has answered or acknowledged."""
     reminded = []
-    for escalation in escalation_repository.unanswered(tx, mission.id):
+    for escalation in escalation_repository.unanswered(write.tx, write.mission.id):
         last = parse_timestamp(escalation.reminded_at or escalation.asked_at)
         due = now > last and now >= last + timedelta(hours=policy.reminder_hours)
         if escalation.status != EscalationStatus.OPEN or not due:
             continue
         count = escalation.reminders + 1
-        changes = {"reminders": count, "reminded_at": tx.now()}
+        changes = {"reminders": count, "reminded_at": write.tx.now()}
         reason, text = f"reminder {count}", f"Reminder {count}: {escalation.question}"
-        reminded.append(advance_escalation(tx, scope, mission, escalation, EscalationAction.REMIND, reason, **changes))
-        chat_service.post(tx, scope, mission.conversation_id, NoticeKind.REMINDER, text)
+        reminded.append(advance_escalation(write, escalation, EscalationAction.REMIND, reason, **changes))
+        write.post(NoticeKind.REMINDER, text)
     return tuple(reminded)
 
 
 def _process_stale_backlog(
-    tx: Transaction, scope: Scope, mission: Mission, policy: TodoPolicy, now: datetime, report: OverdueReport
+    write: MissionWrite, policy: TodoPolicy, now: datetime, report: OverdueReport
 ) -> OverdueReport:
     """Report stale backlog todos to the owners, or cancel them if the mission's policy says so."""
+    tx, mission = write.tx, write.mission
     before = timestamp(now - timedelta(days=policy.stale_backlog_after_days))
     ids = escalation_repository.unchanged_backlog_ids(tx, event_stream(mission.id), mission.id, before)
     stale = [todo for id in sorted(ids) if (todo := todo_repository.find(tx, id))]
     if policy.stale_backlog_policy is not StaleBacklog.CANCEL:
         return report._replace(stale=tuple(stale))
     reason = f"It has not changed in the backlog for {policy.stale_backlog_after_days:g} days."
-    pruned = tuple(cancel_todo(tx, scope, mission, todo, reason) for todo in stale)
+    pruned = tuple(cancel_todo(write, todo, reason) for todo in stale)
     if pruned:
         names = ", ".join(f"“{excerpt(todo.title, 100)}”" for todo in pruned[:_MAX_NAMED])
         more = f" and {len(pruned) - _MAX_NAMED} more" if len(pruned) > _MAX_NAMED else ""
         text = f"Cancelled in the backlog because they have not changed for a long time: {names}{more}."
-        chat_service.post(tx, scope, mission.conversation_id, NoticeKind.NOTE, text)
+        write.post(NoticeKind.NOTE, text)
     return report._replace(pruned=pruned)

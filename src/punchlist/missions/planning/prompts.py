@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import ELLIPSIS, visible, visible_block
-from punchlist.missions.chats.quote import block_quote
+from punchlist.missions.chats import block_quote
 from punchlist.missions.model import Capacity, Escalation, Mission, MissionTodo, Pillar, Strategy
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos.deadlines import OverdueReport, is_overdue

@@ -7,6 +7,7 @@ all of them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from punchlist.claims import repository as claim_repository
@@ -14,17 +15,17 @@ from punchlist.claims import service as claims
 from punchlist.claims import validation as claim_rules
 from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS, ClaimAction
 from punchlist.claims.model import Claim, Claimant, ClaimGranted, ListKind, NothingToClaim
+from punchlist.claims.tools import ClaimableList
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
 from punchlist.kernel.text import visible
-from punchlist.missions.changes import find_pillar, lock_mission, mission_event
+from punchlist.missions.changes import MissionWrite, find_pillar, lock_mission
 from punchlist.missions.model import Mission, MissionScope, MissionTodo
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import MEMBERS, TodoStatus
 from punchlist.missions.todos.tools import todo_json
-from punchlist.missions.todos.transitions import check_pillar_of, find_in_scope, find_todo
+from punchlist.missions.todos.transitions import check_pillar_of, find_in_scope, find_todo, lock_in_scope
 from punchlist.missions.todos.validation import check_mission, check_pillar
-from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
 
@@ -52,7 +53,8 @@ class MissionClaims:
         if pillar is not None:
             check_pillar(scope, pillar)
         with self._store.write() as tx:
-            mission = lock_mission(tx, mission_slug)
+            write = lock_mission(tx, scope, mission_slug)
+            mission = write.mission
             if todo_id is None:
                 found = _next_free(tx, mission, pillar or scope.pillar_slug)
             else:
@@ -61,16 +63,7 @@ class MissionClaims:
                 return found
             todo, before = found
             claim = claims.take(tx, before, _label(todo), todo.id, (ListKind.MISSION, mission.id), by, seconds)
-            _append_event(
-                tx,
-                scope,
-                mission,
-                ClaimAction.CLAIM,
-                todo,
-                reason,
-                until=claim.lease_until,
-                **claims.claim_event_data(claim),
-            )
+            _append_event(write, ClaimAction.CLAIM, todo, reason, claim, until=claim.lease_until)
             return ClaimGranted(todo, claim)
 
     def renew_claim(
@@ -79,7 +72,7 @@ class MissionClaims:
         """Extend the lease; writes no event."""
         by = _claimant(scope, at, ClaimAction.RENEW)
         with self._store.write() as tx:
-            _, todo = find_in_scope(tx, scope, todo_id, lock=False)
+            _, todo = find_in_scope(tx, scope, todo_id)
             return claims.renew(tx, _label(todo), todo.id, by, fence, seconds)
 
     def release_claim(
@@ -88,35 +81,26 @@ class MissionClaims:
         """End a claim and return it as it was. A person can release the claim of any holder."""
         by = _claimant(scope, at, ClaimAction.RELEASE)
         with self._store.write() as tx:
-            mission, todo = find_in_scope(tx, scope, todo_id, lock=True)
+            write, todo = lock_in_scope(tx, scope, todo_id)
             claim = claims.release(tx, _label(todo), todo.id, by, fence)
-            _append_event(tx, scope, mission, ClaimAction.RELEASE, todo, reason, **claims.claim_event_data(claim))
+            _append_event(write, ClaimAction.RELEASE, todo, reason, claim)
             return claim
 
 
-class ClaimableMission:
-    """Adapts `MissionClaims` to the claim tools."""
-
-    def __init__(self, claims: MissionClaims, scope: MissionScope, at: str) -> None:
-        """`at` identifies the caller's process or connection."""
-        self._claims = claims
-        self._scope = scope
-        self._at = at
+def claimable_mission(claims: MissionClaims, scope: MissionScope, at: str) -> ClaimableList:
+    """The todos of missions, for the claim tools. `at` identifies the caller's process or connection."""
 
     def claim(
-        self, todo_id: str | None, seconds: int, mission_slug: str | None
-    ) -> tuple[dict[str, Any], Claim] | NothingToClaim:
-        slug = mission_slug or self._scope.mission_slug
+        todo_id: str | None, seconds: int, mission_slug: str | None
+    ) -> ClaimGranted[MissionTodo] | NothingToClaim:
+        slug = mission_slug or scope.mission_slug
         if slug is None:
             raise InvalidInput("missionSlug: is required to claim a mission todo")
-        claimed = self._claims.claim(self._scope, self._at, slug, todo_id, seconds)
-        return (todo_json(claimed.todo), claimed.claim) if isinstance(claimed, ClaimGranted) else claimed
+        return claims.claim(scope, at, slug, todo_id, seconds)
 
-    def renew(self, todo_id: str, fence: int, seconds: int) -> Claim:
-        return self._claims.renew_claim(self._scope, self._at, todo_id, fence, seconds)
-
-    def release(self, todo_id: str, fence: int) -> Claim:
-        return self._claims.release_claim(self._scope, self._at, todo_id, fence)
+    return ClaimableList(
+        claim, partial(claims.renew_claim, scope, at), partial(claims.release_claim, scope, at), todo_json
+    )
 
 
 def _claimant(scope: MissionScope, at: str, action: ClaimAction) -> Claimant:
@@ -162,15 +146,7 @@ def _label(todo: MissionTodo) -> str:
 
 
 def _append_event(
-    tx: Transaction,
-    scope: MissionScope,
-    mission: Mission,
-    action: ClaimAction,
-    todo: MissionTodo,
-    reason: str,
-    **data: Any,
+    write: MissionWrite, action: ClaimAction, todo: MissionTodo, reason: str, claim: Claim, **data: Any
 ) -> None:
-    data = {"title": todo.title, **data}
-    event_log.append(
-        tx, mission_event(scope, mission, action, todo.id, reason, data, from_status=todo.status, to=todo.status)
-    )
+    data = {"title": todo.title, **claims.claim_event_data(claim), **data}
+    write.append(action, todo.id, reason, data, from_status=todo.status, to=todo.status)

@@ -70,7 +70,7 @@ class TodoQueries:
                 items[:limit],
                 _capacity(mission, open_todos),
                 pagination.cursor_after(items[limit - 1]) if len(items) > limit else None,
-                escalation_repository.escalated_todo_ids(tx, mission.id),
+                frozenset(escalation_repository.escalated_todo_ids(tx, mission.id)),
                 {pillar.id: pillar.slug for pillar in pillars},
             )
 

@@ -8,7 +8,7 @@ from punchlist.errors import StoreDamaged
 from punchlist.missions.model import MissionTodo
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 from punchlist.missions.todos.pagination import EndedCursor
-from punchlist.storage.statements import Statement, columns, insert, update
+from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns, first_column, insert, update
 from punchlist.storage.store import Transaction
 
 _WIDTH: Final = len(MissionTodo._fields)
@@ -20,12 +20,28 @@ MUTABLE_COLUMNS: Final = (
 )
 """All other columns keep the values from creation."""
 
+_STATUS: Final = {status.value: status for status in TodoStatus}
+_PRIORITY: Final = {priority.value: priority for priority in TodoPriority}
+
+
+def from_row(row: tuple[Any, ...]) -> MissionTodo:
+    try:
+        todo = MissionTodo._make(row[:_WIDTH])
+        if todo.checksum() == row[_WIDTH]:
+            return todo._replace(status=_STATUS[todo.status], priority=_PRIORITY[todo.priority])
+    except (TypeError, KeyError):
+        # A column that is not text, or not a known status or priority.
+        pass
+    raise StoreDamaged.not_as_written(f"Todo {row[0]!r} of a mission")
+
+
 INSERT: Final = insert("mission_todos", _NAMES)
-BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
-BY_REQUEST: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id AND request_id = :request_id")
-OPEN_OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id AND ended_at IS NULL")
-ALL_OF_MISSION: Final = Statement(f"{_ROW} WHERE mission_id = :mission_id")
-BY_SUFFIX: Final = Statement(f"{_ROW} WHERE id LIKE :pattern ORDER BY id DESC LIMIT 20")
+find: Final = SelectOne(from_row, f"{_ROW} WHERE id = :id")
+find_by_request: Final = SelectOne(from_row, f"{_ROW} WHERE mission_id = :mission_id AND request_id = :request_id")
+open_in_mission: Final = SelectAll(from_row, f"{_ROW} WHERE mission_id = :mission_id AND ended_at IS NULL")
+"""Unordered."""
+all_in_mission: Final = SelectAll(from_row, f"{_ROW} WHERE mission_id = :mission_id")
+_by_suffix: Final = SelectAll(from_row, f"{_ROW} WHERE id LIKE :pattern ORDER BY id DESC LIMIT 20")
 # Matches only the row as it was read: the checksum detects a change by another writer.
 UPDATE: Final = update(
     "mission_todos",
@@ -37,18 +53,20 @@ RUNS_SINCE: Final = Statement(
     "SELECT coalesce(sum(CASE WHEN kind = :kind THEN 1 ELSE 0 END), 0), coalesce(sum(cost), 0.0) "
     "FROM runs WHERE mission_id = :mission_id AND created_at > :since"
 )
-CREATED: Final = Statement(
-    "SELECT data FROM events WHERE stream = :stream AND subject = :subject AND from_status IS NULL"
+creation_data: Final = SelectOne[str](
+    first_column, "SELECT data FROM events WHERE stream = :stream AND subject = :subject AND from_status IS NULL"
 )
+"""The data of the event that created a todo."""
 
 
-def _ended(of_pillar: bool, status: TodoStatus | None) -> Statement:
+def _ended(of_pillar: bool, status: TodoStatus | None) -> SelectAll[MissionTodo]:
     """A page of ended todos, newest first, that starts after (`at`, `id`) and stops at `since`."""
     whose = "pillar_id" if of_pillar else "mission_id"
     only = f"AND status = '{status}' " if status is not None else ""
-    return Statement(
+    return SelectAll(
+        from_row,
         f"{_ROW} WHERE {whose} = :owner AND ended_at >= :since AND ended_at <= :at "
-        f"AND NOT (ended_at = :at AND id >= :id) {only}ORDER BY ended_at DESC, id DESC LIMIT :most"
+        f"AND NOT (ended_at = :at AND id >= :id) {only}ORDER BY ended_at DESC, id DESC LIMIT :most",
     )
 
 
@@ -63,28 +81,9 @@ def insert_todo(tx: Transaction, todo: MissionTodo) -> None:
     tx.run(INSERT, **_plain(todo._asdict()), checksum=todo.checksum())
 
 
-def find(tx: Transaction, todo_id: str) -> MissionTodo | None:
-    row = tx.one(BY_ID, id=todo_id)
-    return from_row(row) if row else None
-
-
-def find_by_request(tx: Transaction, mission_id: str, request_id: str) -> MissionTodo | None:
-    row = tx.one(BY_REQUEST, mission_id=mission_id, request_id=request_id)
-    return from_row(row) if row else None
-
-
 def find_by_suffix(tx: Transaction, suffix: str) -> list[MissionTodo]:
     """At most 20 todos whose ids end with `suffix`, newest first."""
-    return [from_row(row) for row in tx.all(BY_SUFFIX, pattern=f"%{suffix}")]
-
-
-def open_in_mission(tx: Transaction, mission_id: str) -> list[MissionTodo]:
-    """Unordered."""
-    return [from_row(row) for row in tx.all(OPEN_OF_MISSION, mission_id=mission_id)]
-
-
-def all_in_mission(tx: Transaction, mission_id: str) -> list[MissionTodo]:
-    return [from_row(row) for row in tx.all(ALL_OF_MISSION, mission_id=mission_id)]
+    return _by_suffix(tx, f"%{suffix}")
 
 
 def ended_page(
@@ -98,9 +97,8 @@ def ended_page(
     limit: int,
 ) -> list[MissionTodo]:
     """Newest first: todos that ended before `after`, but not before `since`."""
-    statement = ENDED[pillar_id is not None, status]
-    rows = tx.all(statement, owner=pillar_id or mission_id, since=since, at=after.at, id=after.id, most=limit)
-    return [from_row(row) for row in rows]
+    ended = ENDED[pillar_id is not None, status]
+    return ended(tx, owner=pillar_id or mission_id, since=since, at=after.at, id=after.id, most=limit)
 
 
 def update_row(tx: Transaction, todo: MissionTodo, changes: dict[str, Any]) -> MissionTodo | None:
@@ -127,27 +125,6 @@ def runs_since(tx: Transaction, mission_id: str, kind: str, since: str) -> tuple
     """The number of runs of one kind, and the cost of all runs of the mission, since a moment."""
     row = tx.one(RUNS_SINCE, mission_id=mission_id, since=since, kind=kind)
     return (int(row[0]), float(row[1])) if row else (0, 0.0)
-
-
-def creation_data(tx: Transaction, stream: str, todo_id: str) -> str | None:
-    """The data of the event that created a todo."""
-    row = tx.one(CREATED, stream=stream, subject=todo_id)
-    return str(row[0]) if row else None
-
-
-_STATUS: Final = {status.value: status for status in TodoStatus}
-_PRIORITY: Final = {priority.value: priority for priority in TodoPriority}
-
-
-def from_row(row: tuple[Any, ...]) -> MissionTodo:
-    try:
-        todo = MissionTodo._make(row[:_WIDTH])
-        if todo.checksum() == row[_WIDTH]:
-            return todo._replace(status=_STATUS[todo.status], priority=_PRIORITY[todo.priority])
-    except (TypeError, KeyError):
-        # A column that is not text, or not a known status or priority.
-        pass
-    raise StoreDamaged.not_as_written(f"Todo {row[0]!r} of a mission")
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

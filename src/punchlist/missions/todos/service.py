@@ -13,16 +13,15 @@ from typing import Any, Final, NamedTuple
 
 from punchlist.claims import repository as claim_repository
 from punchlist.claims import service as claims
-from punchlist.conversations.model import NoticeKind, Scope
+from punchlist.conversations.model import NoticeKind
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.text import excerpt, visible
+from punchlist.kernel.text import display_value, excerpt, visible
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import check_active, find_mission, find_pillar, lock_mission
-from punchlist.missions.chats import service as chat_service
-from punchlist.missions.chats.quote import block_quote, quote_verbatim
+from punchlist.missions.changes import MissionWrite, check_active, find_mission, find_pillar, lock_mission
+from punchlist.missions.chats import block_quote, quote_verbatim
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations.transitions import OVERDUE
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
@@ -39,9 +38,9 @@ from punchlist.missions.todos.transitions import (
     check_daily_limits,
     end_claim,
     enqueue_execution,
-    find_in_scope,
     find_todo,
     insert_todo,
+    lock_in_scope,
     update_todo,
 )
 from punchlist.missions.todos.validation import (
@@ -53,7 +52,6 @@ from punchlist.missions.todos.validation import (
     check_result_json,
     check_room,
     choose_list,
-    display_value,
     is_backlog_full,
     mismatched_fields,
     parse_block,
@@ -83,7 +81,7 @@ class MissionTodos(TodoQueries):
             ):
                 return done
         with self._store.write() as tx:
-            return create_todo(tx, scope, lock_mission(tx, mission_slug), new, reason)
+            return create_todo(lock_mission(tx, scope, mission_slug), scope, new, reason)
 
     def update(
         self,
@@ -106,22 +104,22 @@ class MissionTodos(TodoQueries):
             self._recommend(scope, mission_slug, todo_id, action, reason)
         MISSION.check_role(action, scope.actor.role)
         with self._store.write() as tx:
-            mission, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
-            advance = partial(advance_todo, tx, scope, mission, todo, action, reason)
+            write, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
+            advance = partial(advance_todo, write, todo, action, reason)
             match action:
                 case TodoAction.CANCEL:
-                    return TodoChange(cancel_todo(tx, scope, mission, todo, reason))
+                    return TodoChange(cancel_todo(write, todo, reason))
                 case TodoAction.START:
                     limited = scope.actor.role is not Role.PERSON
-                    guard = (lambda _: check_daily_limits(tx, mission)) if limited else None
+                    guard = (lambda _: check_daily_limits(write)) if limited else None
                     started = advance(guard=guard, started_at=tx.now())
                     return TodoChange(started, run_id=enqueue_execution(tx, scope, pillar, started, reason).id)
                 case TodoAction.EXTEND:
                     MISSION.advance(todo.status, action, scope.actor.role)
-                    return TodoChange(extend_todo(tx, scope, mission, todo, deadline, reason))
+                    return TodoChange(extend_todo(write, todo, deadline, reason))
                 case TodoAction.REPRIORITIZE:
                     return TodoChange(advance(priority=priority))
-            capacity = mission_repository.capacity(tx, mission)
+            capacity = mission_repository.capacity(tx, write.mission)
             return TodoChange(advance(guard=lambda _: check_room(action, capacity)))
 
     def complete(
@@ -141,20 +139,18 @@ class MissionTodos(TodoQueries):
         if override_reason is not None:
             override_reason = parse_block("overrideReason", override_reason, MAX_REASON_LENGTH)
         with self._store.write() as tx:
-            mission, todo, _ = self._lock_todo(tx, scope, mission_slug, todo_id)
+            write, todo, _ = self._lock_todo(tx, scope, mission_slug, todo_id)
             slugs = list(dict.fromkeys(metrics_impacted))
             passed, now = passed_since_work(todo), tx.now()
 
             def guard(todo: MissionTodo) -> dict[str, Any]:
-                _check_metrics(tx, mission, metrics_impacted)
+                _check_metrics(write, metrics_impacted)
                 if not passed and override_reason is None:
                     raise check_not_passed(todo)
                 return {**end_claim(tx, todo), **({"metrics_impacted": slugs} if slugs else {})}
 
             completed = advance_todo(
-                tx,
-                scope,
-                mission,
+                write,
                 todo,
                 TodoAction.COMPLETE,
                 outcome,
@@ -164,8 +160,8 @@ class MissionTodos(TodoQueries):
                 ended_at=now,
                 override_reason=None if passed else override_reason,
             )
-            answer_escalations(tx, scope, mission, todo, f"completed: {excerpt(outcome, 500)}")
-            run = _enqueue_collection(tx, scope, mission, slugs, todo) if slugs else None
+            answer_escalations(write, todo, f"completed: {excerpt(outcome, 500)}")
+            run = _enqueue_collection(write, slugs, todo) if slugs else None
             return TodoChange(completed, run_id=run.id if run else None)
 
     def todo_needing_check(self, scope: MissionScope, mission_slug: str, todo_id: str) -> MissionTodo | None:
@@ -181,7 +177,7 @@ class MissionTodos(TodoQueries):
         if scope.actor.role not in LEADS:
             raise NotAllowed(f"{scope.actor.role.described} may not record the result of a mission todo's check.")
         with self._store.write() as tx:
-            mission, todo = find_in_scope(tx, scope, todo_id, lock=True)
+            write, todo = lock_in_scope(tx, scope, todo_id)
             if todo.completion_check is None:
                 raise IllegalTransition(f"“{visible(todo.title)}” ({todo.id}) has no check.")
             if todo.status not in OPEN:
@@ -190,7 +186,7 @@ class MissionTodos(TodoQueries):
                 )
             reason = "its check passed" if passed else "its check failed"
             result = check_result_json(passed, detail, tx.now())
-            return update_todo(tx, scope, mission, CHECK, todo, reason, check_result=result)
+            return update_todo(write, CHECK, todo, reason, check_result=result)
 
     def record_work(self, scope: MissionScope, todo_id: str) -> MissionTodo:
         """Note work on a todo in progress: its check must pass again. Other todos stay unchanged."""
@@ -199,10 +195,10 @@ class MissionTodos(TodoQueries):
                 f"{scope.actor.role.described} may not work on a mission todo; the owner of its pillar may."
             )
         with self._store.write() as tx:
-            mission, todo = find_in_scope(tx, scope, todo_id, lock=True)
+            write, todo = lock_in_scope(tx, scope, todo_id)
             if todo.status is not TodoStatus.IN_PROGRESS:
                 return todo
-            return update_todo(tx, scope, mission, WORK, todo, "it was worked on", worked_at=tx.now())
+            return update_todo(write, WORK, todo, "it was worked on", worked_at=tx.now())
 
     def report(
         self, scope: MissionScope, mission_slug: str, todo_id: str, result: str, *, fence: int | None = None
@@ -214,7 +210,7 @@ class MissionTodos(TodoQueries):
             )
         result = parse_block("result", result)
         with self._store.write() as tx:
-            mission, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
+            write, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
             if todo.status is not TodoStatus.IN_PROGRESS:
                 raise IllegalTransition(
                     f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; a report needs a todo in progress."
@@ -222,41 +218,36 @@ class MissionTodos(TodoQueries):
             if scope.actor.role is Role.OWNER:
                 claim = claim_repository.lock(tx, todo.id)
                 claims.check_use(tx, claim, f"“{visible(todo.title)}” ({todo.id})", fence, scope.actor.role)
-            changed = update_todo(tx, scope, mission, WORK, todo, "its result was reported", worked_at=tx.now())
-            chat_service.post(
-                tx,
-                scope,
-                pillar.todo_conversation_id,
-                NoticeKind.TODO_RESULT,
-                f"[TODO {todo.id}]\n{quote_verbatim(result)}",
-            )
+            changed = update_todo(write, WORK, todo, "its result was reported", worked_at=tx.now())
+            content = f"[TODO {todo.id}]\n{quote_verbatim(result)}"
+            write.post(NoticeKind.TODO_RESULT, content, pillar.todo_conversation_id)
             return TodoChange(changed)
 
     def _recommend(self, scope: MissionScope, mission_slug: str, todo_id: str, action: TodoAction, reason: str) -> None:
         """Post an owner's promote or demote as a recommendation to the Lead, then refuse it (M4)."""
         with self._store.write() as tx:
-            mission, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
+            write, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
             possible = action in MISSION.actions_from(todo.status)
             if possible:
                 content = (
                     f"The owner of {visible(pillar.name)} recommends to {action} “{visible(todo.title)}” ({todo.id}), "
                     f"which is {todo.status}.\n{block_quote(reason)}"
                 )
-                chat_service.post(tx, scope, mission.conversation_id, NoticeKind.RECOMMENDATION, content)
+                write.post(NoticeKind.RECOMMENDATION, content)
         posted = "It was posted to the mission chat as a recommendation."
         result = posted if possible else f"It is {todo.status}, so this was not possible anyway."
         raise NotAllowed(f"An owner may not {action} a mission todo; the Lead decides. {result}")
 
     def _lock_todo(
         self, tx: Transaction, scope: MissionScope, mission_slug: str, todo_id: str
-    ) -> tuple[Mission, MissionTodo, Pillar]:
+    ) -> tuple[MissionWrite, MissionTodo, Pillar]:
         check_mission(scope, mission_slug)
-        mission = lock_mission(tx, mission_slug)
-        todo = find_todo(tx, mission, todo_id)
+        write = lock_mission(tx, scope, mission_slug)
+        todo = find_todo(tx, write.mission, todo_id)
         pillar = mission_repository.pillar(tx, todo.pillar_id)
         assert pillar is not None
         check_pillar(scope, pillar.slug)
-        return mission, todo, pillar
+        return write, todo, pillar
 
 
 class _Placement(NamedTuple):
@@ -269,13 +260,13 @@ class _Placement(NamedTuple):
     warnings: list[str]
 
 
-def create_todo(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo, reason: str) -> TodoChange:
-    """`MissionTodos.create` inside the caller's transaction, which has locked the mission."""
-    placed = _place(tx, scope, mission, new)
+def create_todo(write: MissionWrite, scope: MissionScope, new: NewMissionTodo, reason: str) -> TodoChange:
+    """`MissionTodos.create` inside the caller's transaction."""
+    placed = _place(write.tx, scope, write.mission, new)
     if isinstance(placed, TodoChange):
         return placed
     todo = placed.todo
-    insert_todo(tx, scope, mission, placed.action, todo, todo.justification or reason, target=placed.target.value)
+    insert_todo(write, placed.action, todo, todo.justification or reason, target=placed.target.value)
     return TodoChange(todo, " ".join(placed.warnings) or None)
 
 
@@ -292,40 +283,37 @@ def _place(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissi
     return _Placement(todo, action, draft.status, [warning, *warnings] if warning else warnings)
 
 
-def _enqueue_collection(
-    tx: Transaction, scope: MissionScope, mission: Mission, slugs: list[str], todo: MissionTodo
-) -> Run:
+def _enqueue_collection(write: MissionWrite, slugs: list[str], todo: MissionTodo) -> Run:
     return runs.enqueue(
-        tx,
-        scope,
+        write.tx,
+        write.scope,
         kind=RunKind.COLLECT,
-        conversation_id=mission.conversation_id,
+        conversation_id=write.mission.conversation_id,
         agent=COLLECTOR,
         request={"metrics": slugs},
-        mission_id=mission.id,
+        mission_id=write.mission.id,
         reason=f"“{excerpt(todo.title)}” was completed",
     )
 
 
-def _check_metrics(tx: Transaction, mission: Mission, slugs: Sequence[str]) -> None:
+def _check_metrics(write: MissionWrite, slugs: Sequence[str]) -> None:
     problems = [
         f"metricsImpacted[{index}]: {problem}"
         for index, slug in enumerate(slugs)
-        if (problem := metric_problem(tx, mission, slug))
+        if (problem := metric_problem(write.tx, write.mission, slug))
     ]
     if problems:
         raise InvalidInput(problems)
 
 
-def parse_new_deadline(tx: Transaction, mission: Mission, deadline: str | None) -> str:
-    return deadlines.parse_future_deadline(deadline, cadence_of(mission).timezone, parse_timestamp(tx.now()))
+def parse_new_deadline(write: MissionWrite, deadline: str | None) -> str:
+    zone = cadence_of(write.mission).timezone
+    return deadlines.parse_future_deadline(deadline, zone, parse_timestamp(write.tx.now()))
 
 
-def extend_todo(
-    tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, deadline: str | None, reason: str
-) -> MissionTodo:
+def extend_todo(write: MissionWrite, todo: MissionTodo, deadline: str | None, reason: str) -> MissionTodo:
     """Set a new deadline, which must be in the future; that answers the question about the old one."""
-    until = parse_new_deadline(tx, mission, deadline)
-    changed = advance_todo(tx, scope, mission, todo, TodoAction.EXTEND, reason, deadline=until, overdue_at=None)
-    answer_escalations(tx, scope, mission, todo, f"extended to {until}: {reason}", OVERDUE)
+    until = parse_new_deadline(write, deadline)
+    changed = advance_todo(write, todo, TodoAction.EXTEND, reason, deadline=until, overdue_at=None)
+    answer_escalations(write, todo, f"extended to {until}: {reason}", OVERDUE)
     return changed

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from punchlist.claims.validation import parse_fence
 from punchlist.errors import InvalidInput
-from punchlist.kernel.text import block_problem, json_type, line_problem
+from punchlist.kernel.text import block_problem, display_value, json_type, line_problem
 from punchlist.missions.model import NewMissionTodo
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoStatus
@@ -23,7 +23,6 @@ from punchlist.missions.todos.validation import (
     PRIORITIES,
     TARGETS,
     UPDATES,
-    display_value,
     mismatched_fields,
     parse_check,
     unknown_field,

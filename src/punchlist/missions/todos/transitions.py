@@ -1,6 +1,6 @@
 """Creates and changes mission todos: row, event and consequences, such as a run, in the caller's transaction.
 
-The caller has locked the mission. The event's data contains each changed column, so that `replay.py` can rebuild the
+The event's data contains each changed column, so that `replay.py` can rebuild the
 row from its events.
 """
 
@@ -19,7 +19,7 @@ from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import check_active, mission_event
+from punchlist.missions.changes import MissionWrite, check_active
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction
@@ -32,9 +32,7 @@ from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
 from punchlist.runs.lifecycle import OPEN
 from punchlist.runs.model import Run, RunKind
-from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
-from punchlist.storage.transitions import transition
 
 CHECK: Final = "check"
 """The event that records the result of a todo's check."""
@@ -53,13 +51,20 @@ def find_todo(tx: Transaction, mission: Mission, todo_id: str) -> MissionTodo:
     return todo
 
 
-def find_in_scope(tx: Transaction, scope: MissionScope, todo_id: str, *, lock: bool) -> tuple[Mission, MissionTodo]:
+def lock_in_scope(tx: Transaction, scope: MissionScope, todo_id: str) -> tuple[MissionWrite, MissionTodo]:
+    """A todo and its locked mission, checked against the caller's scope."""
+    mission, _ = find_in_scope(tx, scope, todo_id, lock=True)
+    # Read again: another writer may have changed it before we held the lock.
+    return MissionWrite(tx, scope, mission), find_todo(tx, mission, todo_id)
+
+
+def find_in_scope(
+    tx: Transaction, scope: MissionScope, todo_id: str, *, lock: bool = False
+) -> tuple[Mission, MissionTodo]:
     """A todo and its mission, checked against the caller's scope; `lock` locks the mission."""
     todo = todo_repository.find(tx, todo_id)
     read_mission = mission_repository.lock_mission if lock else mission_repository.mission
     mission = read_mission(tx, todo.mission_id) if todo else None
-    # Read again: another writer may have changed it before we held the lock.
-    todo = todo_repository.find(tx, todo_id) if lock else todo
     if mission is None or todo is None:
         raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
     check_active(mission)
@@ -74,19 +79,15 @@ def check_pillar_of(tx: Transaction, scope: MissionScope, todo: MissionTodo) -> 
         check_pillar(scope, pillar.slug if pillar else "")
 
 
-def insert_todo(
-    tx: Transaction, scope: Scope, mission: Mission, action: TodoAction, todo: MissionTodo, reason: str, **extra: Any
-) -> None:
+def insert_todo(write: MissionWrite, action: TodoAction, todo: MissionTodo, reason: str, **extra: Any) -> None:
     """`extra` is added to the event's data."""
-    todo_repository.insert_todo(tx, todo)
+    todo_repository.insert_todo(write.tx, todo)
     data = {name: value for name, value in todo._asdict().items() if value is not None}
-    event_log.append(tx, mission_event(scope, mission, action, todo.id, reason, {**data, **extra}, to=todo.status))
+    write.append(action, todo.id, reason, {**data, **extra}, to=todo.status)
 
 
 def advance_todo(
-    tx: Transaction,
-    scope: Scope,
-    mission: Mission,
+    write: MissionWrite,
     todo: MissionTodo,
     action: TodoAction,
     reason: str,
@@ -95,56 +96,27 @@ def advance_todo(
     **changes: Any,
 ) -> MissionTodo:
     """Take a todo one step along its lifecycle. `guard` may refuse, or return data for the event."""
-    return transition(
-        tx,
-        MISSION,
-        action,
-        scope.actor.role,
-        lock=lambda _: todo,
-        update=todo_repository.update_row,
-        event=lambda before, after, data: mission_event(
-            scope,
-            mission,
-            action,
-            before.id,
-            reason,
-            {"title": before.title, **data},
-            from_status=before.status,
-            to=after.status,
-        ),
-        guard=guard,
-        changes=changes,
-    )
+    update, data = todo_repository.update_row, {"title": todo.title}
+    return write.advance(MISSION, todo, action, reason, update=update, data=data, changes=changes, guard=guard)
 
 
-def update_todo(
-    tx: Transaction, scope: Scope, mission: Mission, action: str, todo: MissionTodo, reason: str, **changes: Any
-) -> MissionTodo:
+def update_todo(write: MissionWrite, action: str, todo: MissionTodo, reason: str, **changes: Any) -> MissionTodo:
     """Change columns without a step of the lifecycle."""
-    changed = todo_repository.update_row(tx, todo, changes)
+    changed = todo_repository.update_row(write.tx, todo, changes)
     if changed is None:
         raise Conflict(f"Another writer changed todo {todo.id!r} at the same moment. List it again and retry.")
     data = {"title": todo.title, **changes}
-    event = mission_event(scope, mission, action, todo.id, reason, data, from_status=todo.status, to=todo.status)
-    event_log.append(tx, event)
+    write.append(action, todo.id, reason, data, from_status=todo.status, to=todo.status)
     return changed
 
 
-def cancel_todo(tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, reason: str) -> MissionTodo:
+def cancel_todo(write: MissionWrite, todo: MissionTodo, reason: str) -> MissionTodo:
     """Free the slot, end the claim, answer the open questions and stop the run."""
-    cancelled = advance_todo(
-        tx,
-        scope,
-        mission,
-        todo,
-        TodoAction.CANCEL,
-        reason,
-        guard=lambda _: end_claim(tx, todo),
-        outcome=reason,
-        ended_at=tx.now(),
-    )
-    answer_escalations(tx, scope, mission, todo, f"cancelled: {reason}")
-    runs.stop_for_todo(tx, _permitted_scope(scope), todo.id, f"Its todo was cancelled: {excerpt(reason, 500)}")
+    tx = write.tx
+    ended = {"outcome": reason, "ended_at": tx.now()}
+    cancelled = advance_todo(write, todo, TodoAction.CANCEL, reason, guard=lambda _: end_claim(tx, todo), **ended)
+    answer_escalations(write, todo, f"cancelled: {reason}")
+    runs.stop_for_todo(tx, _permitted_scope(write.scope), todo.id, f"Its todo was cancelled: {excerpt(reason, 500)}")
     return cancelled
 
 
@@ -154,16 +126,14 @@ def end_claim(tx: Transaction, todo: MissionTodo) -> dict[str, Any]:
     return claims.end_claim(tx, claim if claim and claim.holder else None)
 
 
-def answer_escalations(
-    tx: Transaction, scope: Scope, mission: Mission, todo: MissionTodo, answer: str, kind: str | None = None
-) -> None:
+def answer_escalations(write: MissionWrite, todo: MissionTodo, answer: str, kind: str | None = None) -> None:
     """Answer the open questions about a todo after a change that settles them: those of one kind, or all."""
-    by = _permitted_scope(scope)
-    given = {"answer": answer, "answered_by": str(scope.actor), "answered_at": tx.now()}
-    for escalation in escalation_repository.unanswered_of_todo(tx, todo.id):
+    permitted = replace(write, scope=_permitted_scope(write.scope))
+    given = {"answer": answer, "answered_by": str(write.scope.actor), "answered_at": write.tx.now()}
+    for escalation in escalation_repository.unanswered_of_todo(write.tx, todo.id):
         if kind in (None, escalation.kind):
             reason = answer[:_MAX_REASON_LENGTH]
-            advance_escalation(tx, by, mission, escalation, EscalationAction.ANSWER, reason, **given)
+            advance_escalation(permitted, escalation, EscalationAction.ANSWER, reason, **given)
 
 
 def enqueue_execution(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
@@ -182,8 +152,9 @@ def enqueue_execution(tx: Transaction, scope: Scope, pillar: Pillar, todo: Missi
     )
 
 
-def check_daily_limits(tx: Transaction, mission: Mission) -> None:
+def check_daily_limits(write: MissionWrite) -> None:
     """Stops work that creates work: agents start a limited number of todos per day, for a limited cost."""
+    tx, mission = write.tx, write.mission
     policy = policy_of(mission)
     since = timestamp(parse_timestamp(tx.now()) - _DAY)
     started, cost = todo_repository.runs_since(tx, mission.id, RunKind.EXECUTE.value, since)
@@ -200,7 +171,7 @@ def check_daily_limits(tx: Transaction, mission: Mission) -> None:
 
 
 def has_open_run(tx: Transaction, todo: MissionTodo) -> bool:
-    return any(run.status in OPEN for run in run_repository.select(tx, run_repository.BY_TODO, todo_id=todo.id))
+    return any(run.status in OPEN for run in run_repository.by_todo(tx, todo.id))
 
 
 def _permitted_scope(scope: Scope) -> Scope:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
 from punchlist.kernel import text
@@ -21,6 +19,8 @@ MAX_REASON_LENGTH: Final = 2_000
 MAX_NAMES: Final = 100
 MAX_COMMAND_WORDS: Final = 100
 MAX_DETAIL_LENGTH: Final = 5_000
+MAX_LIMIT: Final = 1e308
+"""Of a metric in a check."""
 
 UPDATES: Final = {
     action.value: action
@@ -76,7 +76,7 @@ def content_problems(new: NewMissionTodo) -> list[str]:
         if (problem := text.block_problem(value, max_length=MAX_BLOCK_LENGTH))
     ]
     if new.target not in TARGETS.values():
-        problems.append(f"targetStatus: must be one of {', '.join(TARGETS)}, got {display_value(new.target)}")
+        problems.append(f"targetStatus: must be one of {', '.join(TARGETS)}, got {text.display_value(new.target)}")
     if new.check is not None:
         parse_check(new.check, "check", problems)
     return problems
@@ -115,8 +115,9 @@ def parse_check(raw: Any, where: str, problems: list[str]) -> dict[str, Any] | N
             if problem := text.line_problem(metric, max_length=MAX_NAME_LENGTH):
                 problems.append(f"{where}.metric: {problem}")
             ((bound, limit),) = rest.items()
-            if not isinstance(limit, int | float) or isinstance(limit, bool) or not _is_finite(limit):
-                problems.append(f"{where}.{bound}: must be a number, got {display_value(limit)}")
+            number = isinstance(limit, int | float) and not isinstance(limit, bool)
+            if not (number and -MAX_LIMIT <= cast("float", limit) <= MAX_LIMIT):
+                problems.append(f"{where}.{bound}: must be a number, got {text.display_value(limit)}")
         case {"command": command, **rest} if not rest:
             _check_command(command, f"{where}.command", problems)
         case _:
@@ -125,13 +126,6 @@ def parse_check(raw: Any, where: str, problems: list[str]) -> dict[str, Any] | N
                 f"a number}}, got {text.json_type(raw)}"
             )
     return dict(raw) if len(problems) == before else None
-
-
-def _is_finite(value: float) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:
-        return False
 
 
 def _check_command(command: Any, where: str, problems: list[str]) -> None:
@@ -145,39 +139,20 @@ def _check_command(command: Any, where: str, problems: list[str]) -> None:
 
 def unknown_field(name: object, known: Collection[str]) -> str:
     """The message for a field that does not exist, with the closest known name."""
-    by_letters = {_letters(each): each for each in known}
-    close = get_close_matches(_letters(str(name)[:MAX_NAME_LENGTH]), by_letters, n=1, cutoff=0.7)
-    hint = f" Did you mean {by_letters[close[0]]}?" if close else f" Known fields: {', '.join(known)}."
+    hint = text.did_you_mean(name, known) or f" Known fields: {', '.join(known)}."
     return f"{text.excerpt(str(name))}: there is no such field.{hint}"
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
     """The known name closest to a wrong one, and the first ten known names."""
     known = list(known)
-    close = get_close_matches(name[:MAX_NAME_LENGTH].lower(), known, n=1)
     listed = ", ".join(known[:10]) + (", …" if len(known) > 10 else "")
-    return (f" Did you mean {close[0]}?" if close else "") + f" Available: {listed or 'none'}."
+    return f"{text.did_you_mean(name, known)} Available: {listed or 'none'}."
 
 
 def missing_name(mission_slug: str, what: str, name: str, known: Iterable[str]) -> str:
     """The message for a name that a mission does not define."""
     return f"mission {mission_slug!r} has no {what} {text.excerpt(name)!r}.{suggest_name(name, known)}"
-
-
-def _letters(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())
-
-
-def display_value(value: Any) -> str:
-    """A wrong value for an error message: short, on one line."""
-    match value:
-        case str():
-            return repr(text.excerpt(value))
-        case bool() | None | list() | dict():
-            return text.json_type(value)
-        case int() if abs(value) > 10**15:
-            return "a very large number"
-    return text.excerpt(str(value))
 
 
 # --- capacity: limits apply to the whole mission; the caller has locked it and counted in its transaction ---

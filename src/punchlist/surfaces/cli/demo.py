@@ -133,9 +133,9 @@ def _play(services: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
 
 
 def _echo_story(services: Services, mission: Mission) -> None:
-    from punchlist.surfaces.cli.mission_board import board_lines
+    from punchlist.surfaces.cli.mission_view import board_lines
     from punchlist.surfaces.conversation_view import TurnView, build_view
-    from punchlist.views.mission_board import read_board
+    from punchlist.views.missions import read_board
 
     (state,) = services.missions.pillars(mission)
     pillar, turns = state.pillar, list[TurnView]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from punchlist.checklist.text_width import clip, width
+from punchlist.checklist.render import clip, width
 from punchlist.kernel.text import ELLIPSIS
 from punchlist.surfaces.cli.context import plural, terminal_width
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,18 +13,23 @@ import typer
 
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.camel_json import camel_json
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli import (
     mission_chat,
-    mission_costs,
     mission_cycle,
-    mission_escalations,
     mission_metric,
     mission_runs,
     mission_todo,
 )
-from punchlist.surfaces.cli.context import CliContext, echo, echo_json, plural
-from punchlist.surfaces.cli.options import NO_MISSIONS, MissionArgument, RequiredReasonOption
+from punchlist.surfaces.cli.context import CliContext, echo, echo_json, format_time, plural
+from punchlist.surfaces.cli.options import (
+    NO_MISSIONS,
+    MissionArgument,
+    OptionalMissionArgument,
+    OptionalReasonOption,
+    RequiredReasonOption,
+    mission_scope,
+)
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -266,8 +273,8 @@ def show(
     archived: Annotated[bool, typer.Option("--archived", help="Include todos that ended long ago.")] = False,
 ) -> None:
     """Show a mission's capacity and each pillar's metrics, strategies and todos."""
-    from punchlist.surfaces.cli.mission_board import board_lines
-    from punchlist.views.mission_board import board_json, read_board
+    from punchlist.surfaces.cli.mission_view import board_lines
+    from punchlist.views.missions import board_json, read_board
 
     services = cli.services()
     board = read_board(services.store, slug, archived=archived)
@@ -282,14 +289,84 @@ def archive(cli: CliContext, slug: MissionArgument, why: RequiredReasonOption) -
     cli.show(mission_json(mission, services.mission_todos.capacity(mission.slug)), f"Archived mission {mission.slug}.")
 
 
-# --- commands of other modules ----------------------------------------------------------------------------
+# --- planning and costs -----------------------------------------------------------------------------------
 
 app.command("cycle")(mission_cycle.cycle)
 app.command("prompt")(mission_cycle.prompt)
-app.command("costs")(mission_costs.costs)
-app.command("escalations")(mission_escalations.escalations)
-app.command("answer")(mission_escalations.answer)
-app.command("acknowledge")(mission_escalations.acknowledge)
+app.command("costs")(mission_runs.costs)
+
+
+# --- questions to a person --------------------------------------------------------------------------------
+
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The escalation's id, or the end of it.", show_default=False)
+]
+
+
+class EscalationChoice(StrEnum):
+    EXTEND = "extend"
+    CANCEL = "cancel"
+    KEEP = "keep"
+
+
+@app.command()
+def escalations(
+    cli: CliContext,
+    slug: OptionalMissionArgument = None,
+    include_answered: Annotated[bool, typer.Option("--all", help="Include answered questions.")] = False,
+) -> None:
+    """List the questions of missions about their todos."""
+    found = cli.services().escalations.list(slug, open_only=not include_answered)
+    lines = []
+    for escalation in found:
+        count = escalation.reminders
+        reminded = f", reminded {count} times" if count > 1 else ", reminded" if count else ""
+        lines.append(f"{escalation.id[-8:]}  {escalation.status}  since {format_time(escalation.asked_at)}{reminded}")
+        lines += [f"  │ {line}" for line in _wrap(escalation.question)]
+        if escalation.answer is not None:
+            lines.append(f"  {visible(escalation.answered_by)}: {visible(escalation.answer)}")
+    empty = "There are no questions." if include_answered else "There are no open questions."
+    cli.show([camel_json(escalation) for escalation in found], lines, empty=empty)
+
+
+def _wrap(text: str) -> Iterator[str]:
+    from punchlist.surfaces.cli.layout import line_width
+
+    for line in visible_block(text).splitlines():
+        yield from textwrap.wrap(line, line_width() - 4, break_on_hyphens=False) or [""]
+
+
+@app.command()
+def answer(
+    cli: CliContext,
+    id: IdArgument,
+    choice: Annotated[EscalationChoice, typer.Argument(metavar="extend|cancel|keep", show_default=False)],
+    date: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATE]", help="With extend: the new deadline, such as 2026-02-21.", show_default=False),
+    ] = None,
+    why: OptionalReasonOption = "",
+) -> None:
+    """Answer a question about a todo: extend its deadline, cancel it, or keep it."""
+    services = cli.services()
+    scope = mission_scope(cli, services)
+    answered = services.escalations.answer(scope, id, choice.value, deadline=date, reason=why)
+    cli.show(camel_json(answered), f"Answered: {visible(answered.answer)}.")
+
+
+@app.command()
+def acknowledge(cli: CliContext, id: IdArgument) -> None:
+    """Stop the reminders of a question. It stays open."""
+    services = cli.services()
+    seen = services.escalations.acknowledge(mission_scope(cli, services), id)
+    cli.show(
+        camel_json(seen),
+        f"Reminders of {seen.id[-8:]} stopped. To answer it: punchlist mission answer {seen.id[-8:]} …",
+    )
+
+
+# --- commands of other modules ----------------------------------------------------------------------------
+
 app.add_typer(mission_todo.app, name="todo")
 app.add_typer(mission_chat.app, name="chat")
 app.add_typer(mission_metric.app, name="metric")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from punchlist.errors import InvalidInput
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import CliContext, format_time, terminal_width
 from punchlist.surfaces.cli.options import MissionArgument, mission_scope
@@ -68,7 +69,6 @@ def record(
     note: Annotated[str, typer.Option("--note", metavar="TEXT", help="A remark about the reading.")] = "",
 ) -> None:
     """Record a reading."""
-    from punchlist.missions.metrics.service import reading_json
     from punchlist.missions.metrics.status import parse_number
 
     services = cli.services()
@@ -79,7 +79,9 @@ def record(
     scope = mission_scope(cli, services, services.missions.get(mission).conversation_id)
     reading = services.metrics.record(scope, mission, metric, number, at=at, note=note)
     [view] = services.metrics.views(mission, metric)
-    cli.show(reading_json(reading), [excerpt(line, _width()) for line in _summary_lines(view)])
+    cli.show(
+        camel_json(reading, "value", "at", "source", "note"), [excerpt(line, _width()) for line in _summary_lines(view)]
+    )
 
 
 @app.command()

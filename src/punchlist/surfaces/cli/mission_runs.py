@@ -1,16 +1,24 @@
-"""`punchlist mission runs`: list, show and control background runs."""
+"""`punchlist mission runs`: list, show and control background runs; `mission costs`: what they have used."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import CliContext, ListByDefault, format_time
-from punchlist.surfaces.cli.options import OptionalReasonOption
+from punchlist.surfaces.cli.options import MissionArgument, OptionalReasonOption
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from punchlist.app import Services
+    from punchlist.missions.model import Mission
+    from punchlist.missions.usage import MissionUsage
+
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -149,3 +157,45 @@ def _control(cli: CliContext, run: str, action: Callable[[Runs, Scope, str], Run
     after = action(services.runs, cli.user_scope(services), services.runs.find(run).id)
     note = "; its agent will receive the message" if after.message is not None else ""
     cli.show(after.as_json(), f"Run {after.id[-8:]} is {_state(after)}{note}.")
+
+
+# --- costs ------------------------------------------------------------------------------------------------
+
+
+def costs(cli: CliContext, slug: MissionArgument) -> None:
+    """Show the tokens, cost, time and tool calls of a mission."""
+    from punchlist.missions.usage import MissionUsageService
+
+    services = cli.services()
+    mission = services.missions.get(slug)
+    usage = MissionUsageService(services.store).mission(mission.id)
+    pillars = services.mission_todos.list(slug, archived=True, limit=1).pillars
+    cli.show(_costs_json(services, mission, usage, pillars), _cost_lines(services, mission, usage, pillars))
+
+
+def _costs_json(
+    services: Services, mission: Mission, usage: MissionUsage, pillars: Mapping[str, str]
+) -> dict[str, Any]:
+    get_todo = services.mission_todos.get
+    return {
+        "missionSlug": mission.slug,
+        **usage.usage.as_json(),
+        "pillars": [{"id": id, "slug": pillars.get(id), **used.as_json()} for id, used in usage.pillars.items()],
+        "todos": [{"id": id, "title": get_todo(id).title, **used.as_json()} for id, used in usage.todos.items()],
+    }
+
+
+def _cost_lines(services: Services, mission: Mission, usage: MissionUsage, pillars: Mapping[str, str]) -> Iterator[str]:
+    from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
+
+    yield fit_line(visible(mission.name), line_width())
+    yield f"  {format_run_usage(usage.usage)}"
+    for id, used in sorted(usage.pillars.items(), key=lambda pair: pillars.get(pair[0], "")):
+        yield f"\n{visible(pillars.get(id, id))}"
+        yield f"  {format_run_usage(used)}"
+    if usage.todos:
+        yield "\nTodos by usage"
+    for id, used in sorted(usage.todos.items(), key=lambda pair: pair[1][1:], reverse=True):
+        todo = services.mission_todos.get(id)
+        yield fit_line(f"  {id[-8:]}  {visible(todo.title)}", line_width())
+        yield f"    {format_run_usage(used)}"

@@ -7,17 +7,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
-from punchlist.surfaces.cli import mission_claims
-from punchlist.surfaces.cli.context import CliContext, echo
+from punchlist.surfaces.cli.context import CliContext, echo, format_time
 from punchlist.surfaces.cli.options import (
+    TERMINAL,
+    AsOption,
     MissionArgument,
+    OptionalReasonOption,
     RequiredReasonOption,
+    SecondsOption,
     TodoIdArgument,
+    claim_place,
     mission_scope,
 )
+
+if TYPE_CHECKING:
+    from punchlist.app import Services
+    from punchlist.missions.todos.claims import MissionClaims
+
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -47,26 +57,26 @@ def list_todos(
     """List a mission's todos and its capacity."""
     from punchlist.missions.todos import tool_arguments
     from punchlist.missions.todos.tools import list_json
-    from punchlist.surfaces.cli import mission_todo_view
+    from punchlist.surfaces.cli import mission_view
 
     services = cli.services()
     values = {"missionSlug": mission, "pillarSlug": pillar, "status": status, "limit": limit, "cursor": cursor}
     query = tool_arguments.parse_query({**values, "archived": include_archived})
     page = services.mission_todos.list(**query)
     found = services.missions.get(query["mission_slug"])
-    cli.show(list_json(page), mission_todo_view.list_lines(found, page, services.store.clock()))
+    cli.show(list_json(page), mission_view.list_lines(found, page, services.store.clock()))
 
 
 @app.command()
 def show(cli: CliContext, todo: TodoIdArgument) -> None:
     """Show a todo with its runs, their usage and tool calls, and the messages about it."""
-    from punchlist.surfaces.cli import mission_todo_view
-    from punchlist.views.todo_detail import read_detail
+    from punchlist.surfaces.cli import mission_view
+    from punchlist.views.missions import read_detail
 
     services = cli.services()
     found = services.mission_todos.find(None, todo)
     detail = read_detail(services.store, _mission_of(services, found), found)
-    cli.show(mission_todo_view.detail_json(detail), mission_todo_view.detail_lines(detail, services.store.clock()))
+    cli.show(mission_view.detail_json(detail), mission_view.detail_lines(detail, services.store.clock()))
 
 
 # --- create and change ------------------------------------------------------------------------------------
@@ -241,11 +251,6 @@ def complete(
     _echo_change(cli, completed, f"“{visible(completed.todo.title)}” is completed.{collecting}")
 
 
-app.command()(mission_claims.claim)
-app.command()(mission_claims.renew)
-app.command()(mission_claims.release)
-
-
 def _mission_of(services: Services, todo: MissionTodo) -> Mission:
     return next(mission for mission in services.missions.list(archived=True) if mission.id == todo.mission_id)
 
@@ -259,3 +264,89 @@ def _echo_change(cli: CliContext, change: TodoChange, text: str) -> None:
     from punchlist.missions.todos.tools import change_json
 
     cli.show(change_json(change), [text, *([f"! {visible(change.warning)}"] if change.warning else [])])
+
+
+# --- claims -----------------------------------------------------------------------------------------------
+
+FenceOption = Annotated[int, typer.Option("--fence", min=1, metavar="N", help="The number that `claim` printed.")]
+
+
+@app.command()
+def claim(
+    cli: CliContext,
+    mission: MissionArgument,
+    todo: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="The todo's id, or the end of it. Default: the most urgent.", show_default=False
+        ),
+    ] = None,
+    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only todos of this pillar.")] = None,
+    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
+    name: AsOption = TERMINAL,
+) -> None:
+    """Claim a todo that is in progress, so that no other agent works on it meanwhile."""
+    from punchlist.claims.model import ClaimGranted
+    from punchlist.claims.tools import claim_json
+    from punchlist.missions.todos.tools import todo_json
+
+    services = cli.services()
+    todo_id = services.mission_todos.find(mission, todo).id if todo is not None else None
+    scope = mission_scope(cli, services)
+    result = _claims(services).claim(
+        scope, claim_place(name), mission, todo_id, seconds, pillar=pillar, reason="todo claim"
+    )
+    if not isinstance(result, ClaimGranted):
+        cli.show({"todo": None, "next": str(result)}, str(result))
+    else:
+        cli.show(
+            {"todo": todo_json(result.todo), **claim_json(result.claim)},
+            f"“{visible(result.todo.title)}” is yours until {format_time(result.claim.lease_until)}.\n"
+            f"id {result.todo.id}, fence {result.claim.fence}",
+        )
+
+
+@app.command()
+def renew(
+    cli: CliContext,
+    todo: TodoIdArgument,
+    fence: FenceOption,
+    seconds: SecondsOption = DEFAULT_LEASE_SECONDS,
+    name: AsOption = TERMINAL,
+) -> None:
+    """Extend a claim."""
+    from punchlist.claims.tools import claim_json
+
+    services = cli.services()
+    id = services.mission_todos.find(None, todo).id
+    renewed = _claims(services).renew_claim(mission_scope(cli, services), claim_place(name), id, fence, seconds)
+    cli.show({"id": renewed.todo_id, **claim_json(renewed)}, f"It is yours until {format_time(renewed.lease_until)}.")
+
+
+@app.command()
+def release(
+    cli: CliContext,
+    todo: TodoIdArgument,
+    fence: Annotated[
+        int | None, typer.Option("--fence", min=1, metavar="N", help="Only if the claim still has this number.")
+    ] = None,
+    name: AsOption = TERMINAL,
+    why: OptionalReasonOption = "",
+) -> None:
+    """Release the claim of a todo, also the claim of another agent."""
+    services = cli.services()
+    id = services.mission_todos.find(None, todo).id
+    reason = why or "todo release"
+    released = _claims(services).release_claim(
+        mission_scope(cli, services), claim_place(name), id, fence, reason=reason
+    )
+    cli.show(
+        {"id": released.todo_id, "released": True, "holder": released.holder},
+        f"Released the claim of {visible(released.holder)}.",
+    )
+
+
+def _claims(services: Services) -> MissionClaims:
+    from punchlist.missions.todos.claims import MissionClaims
+
+    return MissionClaims(services.store)

@@ -18,7 +18,7 @@ from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.text import block_problem, excerpt
-from punchlist.missions.chats.quote import block_quote
+from punchlist.missions.chats import block_quote
 from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionResources
 
 _MAX_ARGUMENT_LENGTH: Final = 20_000

@@ -1,4 +1,7 @@
-"""The chats of a mission: one for the mission, and for each pillar one for planning and one for work (M1)."""
+"""The chats of a mission: one for the mission, and for each pillar one for planning and one for work (M1).
+
+An agent's text inside a system message is quoted line by line, so that none of it can pass for the system's.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from punchlist.conversations.model import Conversation, Message, MessageRole, No
 from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.events import canonical_json
-from punchlist.kernel.text import raw_problem
+from punchlist.kernel.text import ELLIPSIS, raw_problem, visible_block
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.model import ChatChannel
 from punchlist.storage import event_log
@@ -85,3 +88,28 @@ def chat_id(mission_slug: str, pillar_slug: str | None = None, *, todos: bool = 
 def _candidates(preferred_id: str) -> Iterator[str]:
     numbered = (f"{preferred_id}-{number}" for number in count(2))
     return (id for _, id in zip(range(_MAX_ATTEMPTS), chain([preferred_id], numbered), strict=False))
+
+
+# --- quotes -----------------------------------------------------------------------------------------------
+
+MAX_LENGTH: Final = 20_000
+MAX_STORED_LENGTH: Final = 200_000
+"""For messages stored in a chat."""
+
+
+def block_quote(text: str, max_length: int = MAX_LENGTH) -> str:
+    stripped = text.strip().replace("\r\n", "\n")
+    if not stripped:
+        return ""
+    cut = stripped if len(stripped) <= max_length else stripped[: max_length - 1] + ELLIPSIS
+    return "\n".join(f"> {line}".rstrip() for line in visible_block(cut).split("\n"))
+
+
+def quote_verbatim(text: str) -> str:
+    """Unescaped, for a message stored in a chat."""
+    cut = text if len(text) <= MAX_STORED_LENGTH else text[: MAX_STORED_LENGTH - 1] + ELLIPSIS
+    return "\n".join(f"> {line}" for line in cut.split("\n"))
+
+
+def unquote(text: str) -> str:
+    return "\n".join(line.removeprefix("> ") for line in text.split("\n"))

@@ -1,1 +1,0 @@
-"""The chats of a mission and its pillars."""

@@ -242,18 +242,20 @@ def _dump(text: str, root: _Container, value: Any, indent: str | None) -> str:
 def remove(text: str, path: Path) -> str:
     """Remove a member, and the objects and arrays on the way that have nothing else, no comment either."""
     bare, plain = _without_comments(text), _plain(text)
-    container = _container(plain, _skip_blanks(plain, 0))
-    target, index = container, 0
+    target = container = _container(plain, _skip_blanks(plain, 0))
+    outer, index = None, 0
     for depth, key in enumerate(path):
         found = _get(plain, container, key)
         if found is None:
             return text
-        if depth == 0 or not _is_empty_without(text, container, found):
+        if outer is None or len(container.members) > 1 or _has_comment(text, bare, outer, found):
             target, index = container, container.members.index(found)
+        outer = found
         if depth < len(path) - 1:
             container = _container(plain, found.value)
     member, following = target.members[index], target.members[index + 1 : index + 2]
-    if _is_empty_without(text, target, member):
+    around = text[target.start + 1 : member.start] + text[member.end : target.close]
+    if not around.strip(_BLANK + ","):
         return text[: target.start + 1] + text[target.close :]
     comma = bare.find(",", member.end, following[0].start if following else target.close)
     if comma < 0 and index:
@@ -265,10 +267,11 @@ def remove(text: str, path: Path) -> str:
     return text
 
 
-def _is_empty_without(text: str, container: _Container, member: _Member) -> bool:
-    """Whether a member is all there is, without comments."""
-    around = text[container.start + 1 : member.start] + text[member.end : container.close]
-    return not around.strip(_BLANK + ",")
+def _has_comment(text: str, bare: str, outer: _Member, inner: _Member) -> bool:
+    """Whether the text of a member has a comment outside of a member in it."""
+    return any(
+        text[start:end] != bare[start:end] for start, end in ((outer.start, inner.start), (inner.end, outer.end))
+    )
 
 
 def _cut_start(text: str, member: _Member, comma: int) -> int:

@@ -42,9 +42,9 @@ class SettingsToml:
         changes = self.server.pending_changes(self.command, present)
         if not changes:
             return text
-        lines = {key: f"{key} = {dump(value)}{line_ending(text)}" for key, value in changes.items()}
 
         def update(table: Lines) -> Lines:
+            lines = {key: f"{key} = {dump(value)}{line_ending(table[0])}" for key, value in changes.items()}
             keys = [line.partition("=")[0].strip() for line in table]
             missing = [line for key, line in lines.items() if key not in keys]
             return [table[0], *missing, *(lines.get(key, line) for key, line in zip(keys[1:], table[1:], strict=True))]

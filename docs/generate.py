@@ -24,6 +24,7 @@ from punchlist.plan.lifecycle import CONDITION, PLAN
 from punchlist.plan.tools import plan_tools
 from punchlist.runs.lifecycle import RUN
 from punchlist.surfaces.cli.main import app
+from punchlist.tokens.lifecycle import TOKEN
 from punchlist.toolcalls.lifecycle import APPROVAL, TOOL_CALL
 from punchlist.tools.function_tool import FunctionTool
 from punchlist.tools.tool_session import native_tools
@@ -67,6 +68,7 @@ COMMANDS = [
     *(["sessions", name] for name in ("list", "show", "export", "end")),
     ["log"],
     ["mcp"],
+    *(["token", name] for name in ("create", "list", "revoke")),
     ["hook"],
     *(["db", name] for name in ("path", "check", "upgrade", "backup", "restore")),
 ]
@@ -78,7 +80,8 @@ def lifecycles() -> str:
         NOTE,
         "Every lifecycle is a table of (state, action) → state. The diagrams are generated from the tables.",
     ]
-    for lifecycle in (CHECKLIST, PLAN, CONDITION, CLAIM, MISSION, ESCALATION, RUN, TOOL_CALL, APPROVAL, TURN, QUEUE):
+    of_lists: list[Lifecycle[Any, Any]] = [CHECKLIST, PLAN, CONDITION, CLAIM, MISSION, ESCALATION]
+    for lifecycle in (*of_lists, RUN, TOOL_CALL, APPROVAL, TURN, QUEUE, TOKEN):
         parts.append(
             f"## {lifecycle.name.capitalize()}\n\n```mermaid\n{lifecycle.mermaid()}\n```\n\n{_roles_table(lifecycle)}"
         )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from punchlist.plan.service import Plans
     from punchlist.runs.service import Runs
     from punchlist.storage.store import Store
+    from punchlist.tokens.service import AccessTokens
     from punchlist.toolcalls.approval_store import Approvals
     from punchlist.toolcalls.policy import Mode
     from punchlist.tools.sandbox import SandboxSettings
@@ -206,6 +207,12 @@ class Services:
         from punchlist.toolcalls.approval_store import Approvals
 
         return Approvals(self.store, Redactor(os.environ))
+
+    @cached_property
+    def tokens(self) -> AccessTokens:
+        from punchlist.tokens.service import AccessTokens
+
+        return AccessTokens(self.store, self.trust.seal)
 
     @cached_property
     def agents(self) -> AgentsConfig:

@@ -21,6 +21,7 @@ SHAPES = [
     "ghp_" + "a1B2" * 9,
     "github_pat_" + "a1B2" * 9,
     "glpat-" + "a1B2" * 6,
+    "punchlist_" + "0123456789ab_" + "a1B2-_" * 7 + "a",
     "AKIA" + "ABCD1234" * 2,
     "xoxb-" + "1234-5678-abcd",
     "AIza" + "a1B2c" * 7,

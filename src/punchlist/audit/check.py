@@ -31,6 +31,8 @@ from punchlist.storage.migrate import text_columns
 from punchlist.storage.rechain import DATABASE_STREAM
 from punchlist.storage.schema_version import SCHEMA_VERSION, unsupported_version
 from punchlist.storage.store import Store, Transaction
+from punchlist.tokens import replay as token_replay
+from punchlist.tokens.lifecycle import TokenAction
 from punchlist.toolcalls import replay as toolcalls_replay
 from punchlist.toolcalls import repository as tool_records
 from punchlist.toolcalls.lifecycle import ApprovalAction, CallAction
@@ -53,6 +55,7 @@ _MAKES: Final[dict[tuple[str, str], str]] = {
     ("toolcalls", CallAction.RECEIVE): "tool_calls",
     ("toolcalls", RULE_ADDED): "tool_rules",
     ("approval", ApprovalAction.ASK): "approvals",
+    ("token", TokenAction.CREATE): "access_tokens",
     ("approval", ApprovalAction.ESCALATE): "messages",
 }
 
@@ -238,4 +241,5 @@ _COMPARISONS: Final[dict[str, Callable[[Transaction, str, list[Event]], Iterator
     "approval": _compare_approval,
     "mission": missions.compare_mission,
     "run": missions.compare_run,
+    "token": token_replay.compare,
 }

@@ -10,7 +10,7 @@ from punchlist.checklist import validation as checklist_validation
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import item_json
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Role
+from punchlist.kernel.lifecycle import ALL_ROLES
 from punchlist.kernel.tool import Arguments, ListToolSpec, ToolResult, schema
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def checklist_tools(checklists: Callable[[], Checklists]) -> list[ListToolSpec[S
             description=render.GUIDANCE,
             input_schema=_INPUT,
             output_schema=_OUTPUT,
-            roles=frozenset(Role),
+            roles=ALL_ROLES,
             read_only=False,
             run=todo_write,
             idempotent=True,

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from punchlist.kernel.actors import Role
-from punchlist.kernel.lifecycle import NEW, Lifecycle
+from punchlist.kernel.lifecycle import ALL_ROLES, NEW, Lifecycle
 
 DEFAULT_LEASE_SECONDS: Final = 300
 MIN_LEASE_SECONDS: Final = 1
@@ -26,7 +26,7 @@ class ClaimAction(StrEnum):
     RELEASE = "release"
 
 
-CLAIMANTS: Final = frozenset(Role) - {Role.WORKER}
+CLAIMANTS: Final = ALL_ROLES - {Role.WORKER}
 """Workers cannot claim: the agent that delegates to them holds the todo (T13)."""
 
 CLAIM: Final = Lifecycle(

@@ -13,6 +13,8 @@ class Role(StrEnum):
     LEAD = "lead"
     OWNER = "owner"
     WORKER = "worker"
+    # Reads and changes nothing.
+    VIEWER = "viewer"
     SYSTEM = "system"
 
     @property

@@ -18,7 +18,8 @@ from punchlist.kernel.actors import Role
 NEW: Final = "(new)"
 """The state before an item exists."""
 
-ALL_ROLES: Final = frozenset(Role)
+ALL_ROLES: Final = frozenset(Role) - {Role.VIEWER}
+"""All roles that can change anything."""
 
 S = TypeVar("S", bound=StrEnum)
 A = TypeVar("A", bound=StrEnum)

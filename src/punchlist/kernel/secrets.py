@@ -38,6 +38,7 @@ _SHAPES: Final = (
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
     re.compile(r"(?<![A-Za-z0-9_-])[prs]k[-_][A-Za-z0-9_-]{16,500}"),
     re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})"),
+    re.compile(r"\bpunchlist_[0-9a-f]{12}_[A-Za-z0-9_-]{20,}"),
     re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     re.compile(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
     re.compile(r"\bAIza[A-Za-z0-9_-]{35}\b"),
@@ -58,7 +59,7 @@ _NAMED: Final = (
 # No pattern matches a text without one of these; most texts need no further search.
 _HINTS: Final = (
     *("sk-", "sk_", "rk-", "rk_", "pk-", "pk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat"),
-    *("akia", "asia", "xox", "aiza", "eyj", "private key", "bearer", "authorization", "://"),
+    *("punchlist_", "akia", "asia", "xox", "aiza", "eyj", "private key", "bearer", "authorization", "://"),
     *("key", "secret", "token", "passw", "passphrase"),
 )
 HIDDEN: Final = "[hidden]"

@@ -36,8 +36,8 @@ class RoleTools:
         self._services = services
         self._role = role
         self._client = client
-        self.has_plan = role in PLANNERS
-        self.has_missions = role in TEAM
+        self.has_plan = role in PLANNERS or role is Role.VIEWER
+        self.has_missions = role in TEAM or role is Role.VIEWER
 
     @property
     def tools(self) -> Sequence[ListToolSpec[Any]]:
@@ -94,6 +94,12 @@ class RoleTools:
     def _turn_scope(self, scope: Scope) -> TurnScope:
         if isinstance(scope, TurnScope):
             return scope
+        if self._role is Role.VIEWER:
+            # Reading must not open a turn.
+            current = self._services.conversations.current_turn(scope.conversation_id)
+            if current is None:
+                raise NotFound("This session has no open turn, so there is no plan.")
+            return TurnScope(scope.conversation_id, scope.actor, current.id)
         turn = self._services.conversations.open_turn(scope)
         return TurnScope(turn.conversation_id, scope.actor, turn.id)
 

@@ -233,7 +233,7 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
             summary=schema(_SUMMARY, **{name: {"type": "integer"} for name in _SUMMARY}),
             nextCursor=_STRING,
         ),
-        roles=TEAM,
+        roles=TEAM | {Role.VIEWER},
         read_only=True,
         run=run,
         idempotent=True,

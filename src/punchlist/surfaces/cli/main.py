@@ -57,6 +57,7 @@ GROUPS: Final = {
         "uninstall": "install:uninstall",
         "status": "install:status",
         "mcp": "mcp:mcp",
+        "token": "token:app",
         "hook": "hook:hook",
     },
     "Maintenance": {

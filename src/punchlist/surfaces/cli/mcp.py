@@ -20,6 +20,7 @@ class ClientRole(StrEnum):
     LEAD = "lead"
     OWNER = "owner"
     WORKER = "worker"
+    VIEWER = "viewer"
 
 
 def mcp(
@@ -54,8 +55,8 @@ def mcp(
 
     if pillar is not None and mission is None:
         raise typer.BadParameter("needs --mission, whose pillar it is", param_hint="--pillar")
-    if mission is not None and role not in (ClientRole.LEAD, ClientRole.OWNER):
-        raise typer.BadParameter("is for --role lead and --role owner", param_hint="--mission")
+    if mission is not None and role not in (ClientRole.LEAD, ClientRole.OWNER, ClientRole.VIEWER):
+        raise typer.BadParameter("is for --role lead, --role owner and --role viewer", param_hint="--mission")
     if http and agent is not None:
         raise typer.BadParameter("is for a server that the agent starts for itself, without --http", param_hint="--for")
     if agent is not None and not re.fullmatch(AGENT_NAME, agent):

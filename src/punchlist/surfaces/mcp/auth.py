@@ -1,4 +1,4 @@
-"""Who may use the HTTP endpoint. Pure: no I/O.
+"""Which requests the HTTP endpoint considers. Pure: no I/O; `principals` knows the tokens.
 
 A web page open in a browser on this machine can send requests to the server, and an attacker's host name can resolve
 to this machine. So a request needs a known Host, no foreign Origin, and a bearer token.
@@ -6,14 +6,10 @@ to this machine. So a request needs a known Host, no foreign Origin, and a beare
 
 from __future__ import annotations
 
-import hmac
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Final
-
-from punchlist.surfaces.mcp.capabilities import Capabilities
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 MIN_TOKEN_LENGTH: Final = 16
@@ -34,21 +30,13 @@ class HttpRejection(Exception):
         self.headers = headers or {}
 
 
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """The owner of a valid token."""
-
-    capabilities: Capabilities
-    token: str
-
-
-class Authenticator:
-    def __init__(self, tokens: Mapping[str, Capabilities], host_names: Collection[str] = ()) -> None:
+class RequestGuard:
+    def __init__(self, host_names: Collection[str] = ()) -> None:
         """`host_names` are the server's names in addition to the loopback names."""
-        self._tokens = dict(tokens)
         self._host_names = LOOPBACK_NAMES | {name.lower() for name in host_names}
 
-    def authenticate(self, headers: Iterable[tuple[str, str]]) -> Principal:
+    def bearer_token(self, headers: Iterable[tuple[str, str]]) -> str:
+        """The token of a request to this server; raises for requests that are not meant for it."""
         values: dict[str, list[str]] = {}
         for name, value in headers:
             values.setdefault(name.lower(), []).append(value.strip())
@@ -58,23 +46,17 @@ class Authenticator:
         if len(origins) > 1 or any(not self._is_own_origin(origin) for origin in origins):
             raise HttpRejection(403, "Origin: requests from other sites are not allowed")
         bearer = _BEARER.fullmatch(authorizations[0]) if len(authorizations) == 1 else None
-        principal = self._principal(bearer.group(1)) if bearer else None
-        if principal is None:
-            reason = "Authorization: a valid bearer token is required"
-            raise HttpRejection(401, reason, {"WWW-Authenticate": "Bearer"})
-        return principal
+        if bearer is None:
+            raise invalid_token()
+        return bearer.group(1)
 
     def _is_own_origin(self, origin: str) -> bool:
         scheme, separator, host = origin.partition("://")
         return scheme.lower() in ("http", "https") and bool(separator) and _host_name(host) in self._host_names
 
-    def _principal(self, token: str) -> Principal | None:
-        """Compare with every token, each in constant time."""
-        found = None
-        for known, capabilities in self._tokens.items():
-            if hmac.compare_digest(known.encode(), token.encode()):
-                found = Principal(capabilities, known)
-        return found
+
+def invalid_token() -> HttpRejection:
+    return HttpRejection(401, "Authorization: a valid bearer token is required", {"WWW-Authenticate": "Bearer"})
 
 
 def _host_name(address: str) -> str | None:

@@ -22,9 +22,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from punchlist.errors import StoreError
 from punchlist.kernel.text import excerpt
 from punchlist.surfaces.mcp import jsonrpc
-from punchlist.surfaces.mcp.auth import Authenticator, HttpRejection, Principal
+from punchlist.surfaces.mcp.auth import HttpRejection, RequestGuard, invalid_token
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.http_limits import BODY_SECONDS, MAX_STREAMS
 from punchlist.surfaces.mcp.jsonrpc import (
@@ -41,9 +42,9 @@ from punchlist.surfaces.mcp.jsonrpc import (
     Json,
     ProtocolError,
 )
+from punchlist.surfaces.mcp.principals import NamedTokens, Principal, Principals
 from punchlist.surfaces.mcp.protocol import ANSWER_TIMEOUT, ClientConnection
 from punchlist.surfaces.mcp.sessions import KEEPALIVE_EVENT, ClientSession, ClientSessions, Outbox, sse_event
-from punchlist.surfaces.mcp.subscriptions import ChangeNotifier
 
 _SESSION: Final = "mcp-session-id"
 _VERSION: Final = "mcp-protocol-version"
@@ -61,18 +62,19 @@ _HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosni
 
 
 class McpEndpoint:
-    """The ASGI application. Each token has its own capabilities."""
+    """The ASGI application. Each of the `tokens`, and each named token, has its own capabilities."""
 
     def __init__(
         self,
         tokens: Mapping[str, Capabilities],
         host_names: Collection[str] = (),
         *,
+        named: NamedTokens | None = None,
         clock: Callable[[], float] = time.monotonic,
         answer_timeout: float = ANSWER_TIMEOUT,
     ) -> None:
-        self._authenticator = Authenticator(tokens, host_names)
-        self._notifiers = {token: ChangeNotifier(capabilities) for token, capabilities in tokens.items()}
+        self._guard = RequestGuard(host_names)
+        self._principals = Principals(tokens, named)
         self._sessions = ClientSessions(clock)
         self._clock = clock
         self._answer_timeout = answer_timeout
@@ -92,7 +94,7 @@ class McpEndpoint:
         await response(scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
-        principal = self._authenticator.authenticate(request.headers.items())
+        principal = await self._authenticate(request)
         for name in (_VERSION, _SESSION, _METHOD, _NAME):
             if len(request.headers.getlist(name)) > 1:
                 raise ProtocolError(HEADER_MISMATCH, f"{name}: occurs more than once")
@@ -108,6 +110,18 @@ class McpEndpoint:
             return Response(status_code=204, headers=_HEADERS)
         return self._get(request, session)
 
+    async def _authenticate(self, request: Request) -> Principal:
+        token = self._guard.bearer_token(request.headers.items())
+        principal = self._principals.find_started(token)
+        if principal is None:
+            try:
+                principal = await run_in_threadpool(self._principals.find_named, token)
+            except StoreError:
+                raise HttpRejection(503, "The database is not available.", {"Retry-After": "10"}) from None
+        if principal is None:
+            raise invalid_token()
+        return principal
+
     # --- POST: one message ---------------------------------------------------------------------
 
     async def _post(self, request: Request, principal: Principal) -> Response:
@@ -122,11 +136,10 @@ class McpEndpoint:
         if _is_request(message) and message["method"] == "initialize" and _SESSION not in request.headers:
             return await self._begin_session(principal, message)
         session = self._session(request, principal)
-        return await self._answer(session.connection, message, {})
+        return await self._answer(principal, session.connection, message, {})
 
     async def _begin_session(self, principal: Principal, message: Json) -> Response:
-        notifier = self._notifiers[principal.token]
-        session = ClientSession(principal, notifier, Outbox(), self._clock(), self._answer_timeout)
+        session = ClientSession(principal, Outbox(), self._clock(), self._answer_timeout)
         answer = await run_in_threadpool(session.connection.answer, message)
         if not isinstance(answer, dict) or "result" not in answer:
             return _json(answer, _BAD_REQUEST)
@@ -147,11 +160,16 @@ class McpEndpoint:
             valid_id = id if isinstance(id, (str, int)) and not isinstance(id, bool) else None
             return _json(jsonrpc.error_response(valid_id, error), _STATUS.get(error.code, _BAD_REQUEST))
         outbox = Outbox()
-        connection = ClientConnection(principal.capabilities, outbox.put, self._notifiers[principal.token])
-        return await self._answer(connection, message, _STATUS, outbox)
+        connection = ClientConnection(principal.capabilities, outbox.put, principal.notifier)
+        return await self._answer(principal, connection, message, _STATUS, outbox)
 
     async def _answer(
-        self, connection: ClientConnection, message: Any, statuses: Mapping[int, int], own_outbox: Outbox | None = None
+        self,
+        principal: Principal,
+        connection: ClientConnection,
+        message: Any,
+        statuses: Mapping[int, int],
+        own_outbox: Outbox | None = None,
     ) -> Response:
         """`own_outbox` belongs to a connection that serves only this request."""
         outbox = own_outbox or Outbox()
@@ -161,7 +179,8 @@ class McpEndpoint:
             return _json(answer, statuses.get(error["code"], 200) if error else 200)
         if not _is_request(message):
             return Response(status_code=202)
-        return self._stream(_until_answered(outbox, message["id"]), connection.close if own_outbox else None)
+        messages = _until_answered(outbox, message["id"])
+        return self._stream(principal, messages, connection.close if own_outbox else None)
 
     # --- GET: messages that answer no request --------------------------------------------------
 
@@ -176,7 +195,7 @@ class McpEndpoint:
             session.streaming = False
             session.used_at = self._clock()
 
-        return self._stream(session.outbox.messages(), on_end)
+        return self._stream(session.principal, session.outbox.messages(), on_end)
 
     def _session(self, request: Request, principal: Principal) -> ClientSession:
         version = request.headers.get(_VERSION)
@@ -190,7 +209,9 @@ class McpEndpoint:
             raise HttpRejection(404, "Mcp-Session-Id: unknown session; begin again with initialize")
         return session
 
-    def _stream(self, messages: AsyncIterator[Json | str], on_end: Callable[[], object] | None) -> Response:
+    def _stream(
+        self, principal: Principal, messages: AsyncIterator[Json | str], on_end: Callable[[], object] | None
+    ) -> Response:
         def ended() -> None:
             self._streams -= 1
             if on_end:
@@ -200,7 +221,7 @@ class McpEndpoint:
         if self._streams > MAX_STREAMS:
             ended()
             raise HttpRejection(503, f"Limit of {MAX_STREAMS} open streams reached.", {"Retry-After": "10"})
-        return _EventStream(messages, ended)
+        return _EventStream(_while_valid(principal, messages), ended)
 
 
 class _EventStream(StreamingResponse):
@@ -221,6 +242,14 @@ async def _events(messages: AsyncIterator[Json | str]) -> AsyncIterator[bytes]:
     yield KEEPALIVE_EVENT
     async for message in messages:
         yield KEEPALIVE_EVENT if isinstance(message, str) else sse_event(message)
+
+
+async def _while_valid(principal: Principal, messages: AsyncIterator[Json | str]) -> AsyncIterator[Json | str]:
+    """Ends when the token has expired or was revoked; checked before each message and each keepalive."""
+    async for message in messages:
+        if principal.is_valid is not None and not await run_in_threadpool(principal.is_valid):
+            return
+        yield message
 
 
 async def _until_answered(outbox: Outbox, request_id: object) -> AsyncIterator[Json | str]:

@@ -7,6 +7,7 @@ import secrets
 import socket
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +15,7 @@ from punchlist.app import Services
 from punchlist.conversations.model import Scope
 from punchlist.errors import ConfigError
 from punchlist.extras import require
+from punchlist.kernel.actors import Actor
 from punchlist.surfaces.mcp.auth import is_wildcard, token_problem
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.http_limits import IDLE_CONNECTION_SECONDS, connection_limits
@@ -28,27 +30,38 @@ PATH: Final = "/mcp"
 
 
 def serve(services: Services, scope: Scope, host: str, port: int, environment: Mapping[str, str]) -> None:
-    """Serve until the process is ended. One line on stderr gives the URL and a generated token."""
+    """Serve until the process is ended. One line on stderr gives the URL and the token.
+
+    A token is generated only if there is no other that a client could use.
+    """
     for module in ("starlette", "uvicorn"):
         require(module, extra="missions", feature="MCP over HTTP")
     import uvicorn
 
     from punchlist.surfaces.mcp.http import McpEndpoint
     from punchlist.surfaces.mcp.http_connection import BoundedConnection, LogRateLimit
+    from punchlist.surfaces.mcp.principals import NamedTokens
+    from punchlist.tokens.model import TokenValidity
 
     if is_wildcard(host):
         raise ConfigError("--host: must be one address of this machine that clients can name, not a wildcard")
     configured = environment.get(TOKEN_VARIABLE)
     if configured is not None and (problem := token_problem(configured)):
         raise ConfigError(f"{TOKEN_VARIABLE}: {problem}")
-    token = configured or secrets.token_urlsafe(32)
     limits = connection_limits(_max_open_files())
     listener = _listen(host, port)
     capabilities = Capabilities(services, scope)
     # Report an unusable database now instead of in the first call.
     capabilities.warm_up()
     shown_host = f"[{host}]" if ":" in host else host
-    shown_token = f"from {TOKEN_VARIABLE}" if configured else token
+    valid = sum(listed.validity is TokenValidity.VALID for listed in services.tokens.list())
+    start_token = configured or (None if valid else secrets.token_urlsafe(32))
+    shown_token = f"from {TOKEN_VARIABLE}" if configured else start_token or f"one of {valid} (punchlist token list)"
+    named = NamedTokens(
+        services.tokens,
+        lambda token: Capabilities(services, replace(scope, actor=Actor(token.role, token.name))),
+    )
+    endpoint = McpEndpoint({start_token: capabilities} if start_token else {}, [host], named=named)
     line = f"punchlist: http://{shown_host}:{listener.getsockname()[1]}{PATH} token: {shown_token}"
 
     class Server(uvicorn.Server):
@@ -58,7 +71,7 @@ def serve(services: Services, scope: Scope, host: str, port: int, environment: M
             print(line, file=sys.stderr, flush=True)
 
     config = uvicorn.Config(
-        application(McpEndpoint({token: capabilities}, [host])),
+        application(endpoint),
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -72,6 +72,8 @@ class McpPrompts:
         self._has_plan = has_plan
 
     def all(self) -> list[McpPrompt]:
+        if self._scope.actor.role is Role.VIEWER:
+            return []
         request = PromptArgument("request", "What to do", required=True)
         prompts = [
             McpPrompt("plan", "Plan this", "Plan a request as todos, then work through them", (request,), self._plan),

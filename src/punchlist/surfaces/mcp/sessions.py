@@ -12,11 +12,10 @@ from threading import Lock
 from typing import Final
 
 from punchlist.surfaces.mcp import jsonrpc
-from punchlist.surfaces.mcp.auth import Principal
 from punchlist.surfaces.mcp.http_limits import MAX_SESSIONS, SESSION_IDLE_SECONDS
 from punchlist.surfaces.mcp.jsonrpc import Json
+from punchlist.surfaces.mcp.principals import Principal
 from punchlist.surfaces.mcp.protocol import ClientConnection
-from punchlist.surfaces.mcp.subscriptions import ChangeNotifier
 
 _MAX_MESSAGES: Final = 1_000
 """Above this, the oldest messages are dropped."""
@@ -65,11 +64,9 @@ KEEPALIVE_EVENT: Final = b": keepalive\n\n"
 
 
 class ClientSession:
-    def __init__(
-        self, principal: Principal, notifier: ChangeNotifier, outbox: Outbox, now: float, answer_timeout: float
-    ) -> None:
+    def __init__(self, principal: Principal, outbox: Outbox, now: float, answer_timeout: float) -> None:
         self.id = secrets.token_urlsafe(32)
-        self.token = principal.token
+        self.principal = principal
         self.outbox = outbox
         """Messages that answer no request; read by GET."""
         self.used_at = now
@@ -77,7 +74,7 @@ class ClientSession:
         # The owner of a claim is shown to others: do not reveal the session id.
         client = sha256(self.id.encode()).hexdigest()[:8]
         capabilities = principal.capabilities.for_client(client)
-        self.connection = ClientConnection(capabilities, outbox.put, notifier, answer_timeout=answer_timeout)
+        self.connection = ClientConnection(capabilities, outbox.put, principal.notifier, answer_timeout=answer_timeout)
 
 
 class ClientSessions:
@@ -101,7 +98,7 @@ class ClientSessions:
         """A session can only be found with the token that began it."""
         with self._lock:
             session = self._sessions.get(id)
-            if session is None or session.token != principal.token:
+            if session is None or session.principal.id != principal.id:
                 return None
             if not self._is_expired(session):
                 session.used_at = self._clock()

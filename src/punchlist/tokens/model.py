@@ -1,0 +1,90 @@
+"""Values of access tokens.
+
+A token is `punchlist_ID_SECRET`. The database has the hash of the whole token, and a seal over the hash and everything
+that the token grants. The seal is made with the user's key, which is not in the database: a token that another writer
+of the database added or changed is not accepted.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from punchlist.kernel.actors import Role
+from punchlist.kernel.events import canonical_json
+from punchlist.tokens.lifecycle import TokenStatus
+
+TOKEN_ROLES: Final = tuple(role for role in Role if role is not Role.SYSTEM)
+_TOKEN: Final = re.compile(r"punchlist_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+
+
+class AccessToken(NamedTuple):
+    """A row of `access_tokens`."""
+
+    id: str
+    name: str
+    role: Role
+    digest: str
+    seal: str
+    created_by: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+    @property
+    def status(self) -> TokenStatus:
+        return TokenStatus.ACTIVE if self.revoked_at is None else TokenStatus.REVOKED
+
+    @property
+    def sealed_text(self) -> str:
+        return f"access token {canonical_json(self.event_data())}"
+
+    def event_data(self) -> dict[str, str | None]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "role": self.role.value,
+            "digest": self.digest,
+            "createdBy": self.created_by,
+            "createdAt": self.created_at,
+            "expiresAt": self.expires_at,
+        }
+
+
+class TokenValidity(StrEnum):
+    VALID = "valid"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+    NOT_YOURS = "not yours"
+    """Its seal was made with another user's key, or by another program."""
+
+
+class ListedToken(NamedTuple):
+    token: AccessToken
+    validity: TokenValidity
+
+
+class IssuedToken(NamedTuple):
+    token: AccessToken
+    text: str
+    """What a client sends. It is not stored."""
+
+
+def new_token_text() -> tuple[str, str]:
+    """An id, and the token that contains it."""
+    id = secrets.token_hex(6)
+    return id, f"punchlist_{id}_{secrets.token_urlsafe(32)}"
+
+
+def token_id(text: str) -> str | None:
+    """The id in a token; None if the text is none of our tokens."""
+    found = _TOKEN.fullmatch(text)
+    return found[1] if found else None
+
+
+def token_digest(text: str) -> str:
+    # The token has 256 random bits: a fast hash is enough.
+    return sha256(text.encode()).hexdigest()

@@ -1,0 +1,103 @@
+"""Create, list, revoke and recognise access tokens."""
+
+from __future__ import annotations
+
+import hmac
+from datetime import timedelta
+
+from punchlist.conversations.model import Scope
+from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
+from punchlist.kernel.actors import Role
+from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import Change
+from punchlist.kernel.lifecycle import NEW
+from punchlist.kernel.text import excerpt
+from punchlist.storage import event_log
+from punchlist.storage.store import Store, Transaction
+from punchlist.tokens import repository, validation
+from punchlist.tokens.lifecycle import TOKEN, TokenAction, TokenStatus
+from punchlist.tokens.model import (
+    TOKEN_ROLES,
+    AccessToken,
+    IssuedToken,
+    ListedToken,
+    TokenValidity,
+    new_token_text,
+    token_digest,
+    token_id,
+)
+
+
+class AccessTokens:
+    def __init__(self, store: Store, seal: validation.Seal) -> None:
+        """`seal` signs a text with the user's key."""
+        self._store = store
+        self._seal = seal
+
+    def create(self, scope: Scope, name: str, role: Role, lifetime: timedelta | None) -> IssuedToken:
+        """A new token. Its text is returned here and never again."""
+        status = TOKEN.advance(NEW, TokenAction.CREATE, scope.actor.role)
+        validation.check_name(name)
+        if role not in TOKEN_ROLES:
+            raise InvalidInput(f"role: must be one of {', '.join(TOKEN_ROLES)}, got {excerpt(role)!r}")
+        id, text = new_token_text()
+        with self._store.write() as tx:
+            if any(other.status is TokenStatus.ACTIVE for other in repository.find_named(tx, name)):
+                raise Conflict(f"There is a token {name!r} already. Revoke it first: punchlist token revoke {name}")
+            if repository.count_unrevoked(tx) >= validation.MAX_TOKENS:
+                raise Conflict(f"Limit of {validation.MAX_TOKENS} tokens reached. Revoke one first.")
+            expires_at = timestamp(self._store.clock() + lifetime) if lifetime else None
+            unsealed = AccessToken(id, name, role, token_digest(text), "", str(scope.actor), tx.now(), expires_at, None)
+            token = unsealed._replace(seal=self._seal(unsealed.sealed_text))
+            repository.insert_token(tx, token)
+            event_log.append(tx, _change(scope, token, TokenAction.CREATE, None, status, token.event_data()))
+        return IssuedToken(token, text)
+
+    def list(self) -> list[ListedToken]:
+        with self._store.read() as tx:
+            tokens = repository.find_all(tx)
+        now = timestamp(self._store.clock())
+        return [ListedToken(token, validation.validity(token, now, self._seal)) for token in tokens]
+
+    def revoke(self, scope: Scope, name_or_id: str) -> AccessToken:
+        """Revoke a token; clients that use it are refused from their next request on."""
+        TOKEN.check_role(TokenAction.REVOKE, scope.actor.role)
+        with self._store.write() as tx:
+            token = _find(tx, name_or_id)
+            if token.status is TokenStatus.REVOKED or not repository.revoke(tx, token.id):
+                raise IllegalTransition(f"The token {token.name!r} was revoked before.")
+            event_log.append(tx, _change(scope, token, TokenAction.REVOKE, TokenStatus.ACTIVE, TokenStatus.REVOKED, {}))
+            return token._replace(revoked_at=tx.now())
+
+    def find_valid(self, text: str) -> AccessToken | None:
+        """The token that a client sent, if it is valid now."""
+        id = token_id(text)
+        if id is None:
+            return None
+        with self._store.read() as tx:
+            token = repository.find(tx, id)
+        if token is None or not hmac.compare_digest(token.digest, token_digest(text)):
+            return None
+        now = timestamp(self._store.clock())
+        return token if validation.validity(token, now, self._seal) is TokenValidity.VALID else None
+
+
+def _find(tx: Transaction, name_or_id: str) -> AccessToken:
+    named = repository.find_named(tx, name_or_id)
+    found = next((token for token in named if token.status is TokenStatus.ACTIVE), None)
+    token = found or repository.find(tx, name_or_id) or (named[0] if named else None)
+    if token is None:
+        raise NotFound(f"There is no token {excerpt(name_or_id)!r}. `punchlist token list` shows all.")
+    return token
+
+
+def _change(
+    scope: Scope,
+    token: AccessToken,
+    action: TokenAction,
+    before: TokenStatus | None,
+    after: TokenStatus,
+    data: dict[str, str | None],
+) -> Change:
+    stream, reason = f"token:{token.id}", f"token {token.name}"
+    return Change(stream, scope.conversation_id, str(scope.actor), action, token.id, before, after, reason, dict(data))

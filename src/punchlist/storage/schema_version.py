@@ -11,8 +11,8 @@ from punchlist.storage.store import Database
 SCHEMA_VERSION: Final = "0007"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "02111c38c9a055427572bcd28ae3f5953a016d5863459c7f9b595bcda0b64f16",
-    "postgresql": "aeb17adac4785eb85efda3c8d86f8f829b49831b3c23ebe80aff48ba0a40d2db",
+    "sqlite": "7da2acdce6addc1516d3a90b724c40d0778de905eb948c87c5cf28a32030ab2d",
+    "postgresql": "31d6dd02c494933fcc684f92a4e91ea6c0dd77f353e10633965dfdfd1c7988a1",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from tests.conftest import StoppedClock
 from tests.contract.front import call, plan, todo
+from tests.sessions import add_trace
 
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.service import Checklists
-from punchlist.conversations.model import MessageRole, Scope, TraceKind, TurnScope
+from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.service import Plans
@@ -44,7 +45,7 @@ def play(store: Store, clock: StoppedClock, agent: Scope) -> Scenario:
     then()
     conversations.add_message(person, MessageRole.USER, "Fix it", turn_id=turn.turn_id)
     then()
-    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "a-model", output="I will")
+    add_trace(store, turn, turn.turn_id, output="I will")
     then()
     checklists.rewrite(agent, [todo("A", "in_progress"), todo("B"), todo("C")])
     then()

@@ -12,10 +12,11 @@ from tests.conftest import StoppedClock
 from tests.contract.front import call
 from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experience
 from tests.contract.rehearsing import Rehearsing, calls, completes, plans, says
+from tests.sessions import add_trace
 from tests.tables import engine_of
 
 from punchlist.conversations import repository as conversation_usage
-from punchlist.conversations.model import Scope, TraceKind, TurnScope
+from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
@@ -261,12 +262,12 @@ def test_a_todo_in_progress_has_taken_what_was_done_so_far(
 ) -> None:
     conversations = Conversations(store)
     (todo,) = call(plans, turn, "create_todo", items=[{"title": "A"}])["created"]
-    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"finish": "stop", "tokens": [7, 7]}')
+    add_trace(store, turn, turn.turn_id, output='{"finish": "stop", "tokens": [7, 7]}')
     call(plans, turn, "start_todo", todoId=todo["id"])
-    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"finish": "stop", "tokens": [40, 2]}')
+    add_trace(store, turn, turn.turn_id, output='{"finish": "stop", "tokens": [40, 2]}')
     # A request that failed, and one that is not as it was written.
-    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "m", error="overloaded")
-    conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "m", output='{"tokens": "many"}')
+    add_trace(store, turn, turn.turn_id, error="overloaded")
+    add_trace(store, turn, turn.turn_id, output='{"tokens": "many"}')
     clock.advance(seconds=10)
     found = accounts_of(store)["A"]
     assert (found.requests, found.input_tokens, found.output_tokens, found.evidence) == (3, 40, 2, ())

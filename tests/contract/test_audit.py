@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.contract.front import by_hand, everything, trail
 from tests.contract.scenario import Scenario
+from tests.sessions import start_session
 from tests.tables import our_tables
 
 from punchlist.audit.check import check
@@ -192,7 +193,7 @@ def test_a_todo_put_in_by_hand_is_noticed_though_its_checksum_is_right(
 def test_a_checklist_put_in_by_hand_is_noticed_though_its_checksum_is_right(
     store: Store, conversations: Conversations, agent: Scope, scenario: Scenario
 ) -> None:
-    conversations.start(Scope("another", agent.actor))
+    start_session(store, Scope("another", agent.actor))
     forged = Checklist((ChecklistItem("a", "A", "A", ItemStatus.PENDING),), 1, 0, "2026-02-21T09:00:00.000000Z")
     with store.write() as tx:
         save_checklist(tx, "another", forged)

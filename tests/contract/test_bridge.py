@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.sessions import start_session
 
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
@@ -18,7 +19,7 @@ from punchlist.storage.store import Store
 
 def test_a_service_is_reached_from_asynchronous_code(store: Store, agent: Scope) -> None:
     async def scene() -> None:
-        started = await make_bridge(store)(Conversations(store).start, agent, title="By bridge")
+        started = await make_bridge(store)(start_session, store, agent, title="By bridge")
         assert started.title == "By bridge"
 
     asyncio.run(scene())
@@ -41,7 +42,7 @@ def test_while_another_process_writes_the_loop_goes_on_and_the_service_waits(tmp
 
     def start() -> None:
         threads.append(threading.current_thread().name)
-        conversations.start(agent)
+        start_session(store, agent)
 
     async def scene() -> None:
         other.execute("BEGIN IMMEDIATE")

@@ -12,6 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from tests.contract.front import todo
+from tests.sessions import start_session
 from tests.unit.examples import examples
 
 from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus
@@ -55,7 +56,7 @@ class ChecklistMachine(RuleBasedStateMachine):
         conversations = Conversations(self.store)
         self.checklists = Checklists(self.store, conversations)
         self.scope = Scope(f"machine-{next(self.numbers)}", Actor(Role.SUPERVISOR, "test"))
-        conversations.start(self.scope)
+        start_session(self.store, self.scope)
         self.now = Node()
         self.revision = 0
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 from tests.conftest import StoppedClock
 from tests.contract.front import nothing_changes
+from tests.sessions import add_trace, newest_sessions, start_session, traces
 
-from punchlist.conversations.model import MessageRole, Scope, TraceKind, TurnScope
+from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
+from punchlist.conversations.turn_writer import TurnAlreadyEnded
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.storage.store import Store
 
 
 @pytest.mark.spec("T15")
-def test_a_conversation_is_made_once_and_found_again(conversations: Conversations, agent: Scope) -> None:
-    made = conversations.start(agent, title=" Release ", metadata={"b": 1, "a": "ü"})
-    assert conversations.start(agent, title="something else") == made == conversations.get("s")
+def test_a_conversation_is_made_once_and_found_again(store: Store, conversations: Conversations, agent: Scope) -> None:
+    made = start_session(store, agent, title=" Release ", metadata={"b": 1, "a": "ü"})
+    assert start_session(store, agent, title="something else") == made == conversations.get("s")
     assert (made.title, made.metadata) == ("Release", '{"a":"ü","b":1}')
 
 
@@ -26,12 +28,12 @@ def test_a_session_that_is_not_there_is_not_found(conversations: Conversations) 
 
 
 @pytest.mark.spec("T15")
-def test_sessions_are_listed_newest_first(conversations: Conversations, agent: Scope, clock: StoppedClock) -> None:
+def test_sessions_are_listed_newest_first(store: Store, agent: Scope, clock: StoppedClock) -> None:
     for name in ("one", "two", "three"):
-        conversations.start(Scope(name, agent.actor))
+        start_session(store, Scope(name, agent.actor))
         clock.advance(seconds=1)
-    assert [found.id for found in conversations.newest()] == ["three", "two", "one"]
-    assert [found.id for found in conversations.newest(2)] == ["three", "two"]
+    assert [found.id for found in newest_sessions(store)] == ["three", "two", "one"]
+    assert [found.id for found in newest_sessions(store, 2)] == ["three", "two"]
 
 
 @pytest.mark.spec("T15")
@@ -60,13 +62,11 @@ def test_messages_come_back_in_the_order_they_were_said_whatever_the_clock_does(
 
 
 @pytest.mark.spec("T15")
-def test_traces_are_stored_with_their_turn(conversations: Conversations, turn: TurnScope, clock: StoppedClock) -> None:
-    asked = conversations.add_trace(turn, turn.turn_id, TraceKind.MODEL, "a-model", input="{}", output="hello")
+def test_traces_are_stored_with_their_turn(store: Store, turn: TurnScope, clock: StoppedClock) -> None:
+    asked = add_trace(store, turn, turn.turn_id, input="{}", output="hello")
     clock.advance(seconds=1)
-    failed = conversations.add_trace(
-        turn, turn.turn_id, TraceKind.TOOL, "shell", error="exit 1", started_at="2026-02-21T09:00:00.500000Z"
-    )
-    assert conversations.traces(turn.turn_id) == [asked, failed]
+    failed = add_trace(store, turn, turn.turn_id, error="overloaded", started_at="2026-02-21T09:00:00.500000Z")
+    assert traces(store, turn.turn_id) == [asked, failed]
     assert (asked.turn_id, asked.conversation_id, asked.kind, asked.output) == (turn.turn_id, "s", "model", "hello")
     assert (failed.started_at, failed.ended_at) == ("2026-02-21T09:00:00.500000Z", "2026-02-21T09:00:01.000000Z")
 
@@ -76,11 +76,13 @@ def test_nothing_is_stored_under_a_turn_of_another_session(
     store: Store, conversations: Conversations, turn: TurnScope, other_turn: TurnScope
 ) -> None:
     with nothing_changes(store):
+        with pytest.raises(NotFound, match="has no turn"):
+            add_trace(store, turn, other_turn.turn_id)
+        with pytest.raises(TurnAlreadyEnded, match="deleted"):
+            add_trace(store, turn, "nothing")
         for turn_id in (other_turn.turn_id, "nothing"):
             with pytest.raises(NotFound, match="has no turn"):
                 conversations.add_message(turn, MessageRole.USER, "hello", turn_id=turn_id)
-            with pytest.raises(NotFound, match="has no turn"):
-                conversations.add_trace(turn, turn_id, TraceKind.TOOL, "shell")
 
 
 @pytest.mark.spec("T7")

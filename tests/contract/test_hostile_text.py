@@ -8,10 +8,11 @@ from functools import partial
 
 import pytest
 from tests.contract.front import call, everything, plan, todo, todo_write, trail
+from tests.sessions import add_trace, traces
 from tests.unit.hostile import EVERYTHING_HOSTILE, HIDES_FROM_PEOPLE
 
 from punchlist.checklist.service import Checklists
-from punchlist.conversations.model import MessageRole, Scope, TraceKind, TurnScope
+from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.plan.service import Plans
@@ -104,10 +105,10 @@ def test_a_message_keeps_it_exactly_or_refuses_it(store: Store, conversations: C
 
 
 @pytest.mark.spec("W10", "T15")
-def test_a_trace_keeps_it_exactly_or_refuses_it(store: Store, conversations: Conversations, turn: TurnScope) -> None:
+def test_a_trace_keeps_it_exactly_or_refuses_it(store: Store, turn: TurnScope) -> None:
     def send(field: str, text: str) -> str:
-        made = conversations.add_trace(turn, turn.turn_id, TraceKind.TOOL, **{"name": "shell", field: text})
-        (stored,) = [trace for trace in conversations.traces(turn.turn_id) if trace.id == made.id]
+        made = add_trace(store, turn, turn.turn_id, **{field: text})
+        (stored,) = [trace for trace in traces(store, turn.turn_id) if trace.id == made.id]
         told: str = getattr(stored, field)
         return told
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT, StoppedClock
 from tests.contract.front import by_hand, everything, nothing_changes, trail
+from tests.sessions import newest_sessions
 
 from punchlist.conversations.model import MessageRole, NoticeKind, Scope
 from punchlist.conversations.service import Conversations
@@ -473,7 +474,7 @@ def test_of_two_processes_that_make_one_mission_one_does_and_nothing_is_there_tw
     made = missions.list()
     assert len(made) == 10
     assert {mission.conversation_id for mission in made} == {f"mission-dx-{number}" for number in range(10)}
-    assert len(conversations.newest(1_000)) == 10 * 5
+    assert len(newest_sessions(store, 1_000)) == 10 * 5
     assert [replayed(store, mission.id) for mission in made] == [[]] * 10
 
 

@@ -11,9 +11,9 @@ import pytest
 from tests.conftest import StoppedClock
 from tests.contract.front import nothing_changes, trail
 from tests.contract.missions import developer_experience
+from tests.sessions import start_session
 
 from punchlist.conversations.model import Scope
-from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
 from punchlist.kernel.actors import SYSTEM, Actor, Role
 from punchlist.kernel.lifecycle import NEW
@@ -69,7 +69,7 @@ class Shop:
     def queue(self, kind: RunKind = RunKind.DELEGATE, chat: str | None = None, **more: object) -> Run:
         self._chats += 1
         chat = chat or f"chat-{self._chats}"
-        Conversations(self.store).start(Scope(chat, SYSTEM))
+        start_session(self.store, Scope(chat, SYSTEM))
         wanted = {"kind": kind, "conversation_id": chat, "agent": "coder", "request": {"mission": "Look."}}
         return self.runs.enqueue(self.scope(), **wanted, **more)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.faults.script import Script
+from tests.sessions import newest_sessions
 
 from punchlist.conversations.model import MessageRole, TurnScope
 from punchlist.errors import PunchlistError, StoreError
@@ -87,7 +88,7 @@ def questions(address: str, turns: tuple[tuple[str, str], ...]) -> Iterator[tupl
     yield "checklist", lambda: [house.checklists.get(session) for session in SESSIONS]
     yield "plan", lambda: plans(frozenset(PlanStatus))
     yield "remaining", lambda: plans(None)
-    yield "sessions", lambda: [*house.conversations.newest()]
+    yield "sessions", lambda: [*newest_sessions(house.store)]
     yield "turns", lambda: [house.conversations.turns(session) for session in SESSIONS]
     yield "open turn", lambda: [house.conversations.current_turn(session) for session in SESSIONS]
     yield "messages", lambda: [house.conversations.messages(session) for session in SESSIONS]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.faults.mission_worker import PERSON, SLUG, Life, Nursery, Task, until
+from tests.sessions import start_session
 
 from punchlist import demo
 from punchlist.app import Services
@@ -135,7 +136,7 @@ def delegated(house: Services, *missions: str) -> list[Run]:
     runs = []
     for number, text in enumerate(missions):
         chat = Scope(f"work-{number}", PERSON)
-        house.conversations.start(chat)
+        start_session(house.store, chat)
         runs.append(
             house.runs.enqueue(
                 chat,

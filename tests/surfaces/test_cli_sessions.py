@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 from tests.conftest import Cli, StoppedClock
 from tests.contract.front import plan, todo
+from tests.sessions import add_trace, start_session
 from tests.surfaces.snapshots.compare import assert_same
 
 from punchlist.agent.message_kinds import CONTINUATION, ENDING, REMINDER, TEXT
 from punchlist.agent.transcript import to_stored
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import MessageRole, NewMessage, Scope, StoredTurn, TraceKind
+from punchlist.conversations.model import MessageRole, NewMessage, Scope, StoredTurn
 from punchlist.conversations.model import TurnScope as Here
 from punchlist.conversations.repository import add_messages
 from punchlist.conversations.service import Conversations
@@ -68,7 +69,7 @@ def past(project: Path, clock: StoppedClock) -> Iterator[Past]:
 @pytest.fixture
 def turn(past: Past) -> StoredTurn:
     """A request with a bit of everything, ended; its worker's turn inside."""
-    past.conversations.start(past.scope, title="Release", metadata={"goal": "1.0"})
+    start_session(past.store, past.scope, title="Release", metadata={"goal": "1.0"})
     turn = past.begin()
     here = Here(past.scope.conversation_id, SUPERVISOR, turn.id)
     past.say(turn, UserText("Do it.\nAll of it."))
@@ -91,7 +92,7 @@ def turn(past: Past) -> StoredTurn:
     past.say(worker, UserText("Write"), Reply("Written.", usage=Usage(5, 6)))
     past.say(turn, CallReturn("c1", "delegate", "Written."))
     Checklists(past.store, past.conversations).rewrite(past.scope, [todo("Tell people")])
-    past.conversations.add_trace(past.scope, turn.id, TraceKind.MODEL, "a-model", input="in", output="out")
+    add_trace(past.store, past.scope, turn.id, input="in", output="out")
     past.say(turn, Reply("All done.", (RequestedCall("c9", "read_file", {"path": "x"}),), usage=Usage(400, 40)))
     past.note(turn, NewMessage("system", ENDING, "Ended with something left:\n- Look"))
     past.clock.advance(minutes=1)
@@ -118,7 +119,7 @@ def test_conversations_are_listed_newest_first_with_how_they_stand(
     other = Past(past.store, past.clock, "other")
     other.begin()
     past.clock.advance(hours=1)
-    past.conversations.start(Scope("new", SUPERVISOR))
+    start_session(past.store, Scope("new", SUPERVISOR))
     assert punchlist("sessions", "list").stdout.splitlines() == [
         "* new  2026-02-21T11:01:03Z  0 turns, 0 messages  no turn yet",
         "  other  2026-02-21T10:01:03Z  1 turn, 0 messages  open",

@@ -19,11 +19,6 @@ class MessageRole(StrEnum):
     SYSTEM = "system"
 
 
-class TraceKind(StrEnum):
-    MODEL = "model"
-    TOOL = "tool"
-
-
 class NoticeKind(StrEnum):
     """Kinds of messages that are posted to a chat for people and agents, inside or outside a turn."""
 

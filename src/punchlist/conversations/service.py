@@ -1,4 +1,4 @@
-"""Conversations and turns: create, read, end, and add messages and traces."""
+"""Conversations and turns: create, read, end, and add messages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,10 @@ from punchlist.conversations.model import (
     NewMessage,
     Scope,
     StoredTurn,
-    Trace,
-    TraceKind,
     TurnScope,
 )
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
-from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Change, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
@@ -54,17 +51,6 @@ class Conversations:
 
     # --- conversations -----------------------------------------------------------------------------------------
 
-    def start(
-        self, scope: Scope, *, title: str = "", metadata: dict[str, Any] | None = None, reason: str = ""
-    ) -> Conversation:
-        """The conversation of `scope`; created if it does not exist."""
-        with self._store.read() as tx:
-            found = repository.find_conversation(tx, scope.conversation_id)
-        if found:
-            return found
-        with self._store.write() as tx:
-            return self.ensure(tx, scope, title=title, metadata=metadata, reason=reason)
-
     def ensure(
         self,
         tx: Transaction,
@@ -74,7 +60,7 @@ class Conversations:
         metadata: dict[str, Any] | None = None,
         reason: str = "",
     ) -> Conversation:
-        """As `start`, in the caller's transaction; the conversation is locked until it ends."""
+        """The conversation of `scope`, created if it does not exist; locked until the caller's transaction ends."""
         found = repository.lock_conversation(tx, scope.conversation_id)
         if found:
             return found
@@ -94,10 +80,6 @@ class Conversations:
         if not found:
             raise NotFound(f"There is no session {text.excerpt(conversation_id)!r}. `punchlist sessions` lists them.")
         return found
-
-    def newest(self, limit: int = 50) -> list[Conversation]:
-        with self._store.read() as tx:
-            return repository.newest_conversations(tx, limit)
 
     # --- turns -------------------------------------------------------------------------------------------------
 
@@ -210,7 +192,7 @@ class Conversations:
             raise NotFound(f"Session {scope.conversation_id!r} has no turn {text.excerpt(turn_id)!r}.")
         return turn
 
-    # --- messages and traces -----------------------------------------------------------------------------------
+    # --- messages -----------------------------------------------------------------------------------
 
     def add_message(
         self, scope: Scope, role: MessageRole, content: str, *, kind: str = "text", turn_id: str | None = None
@@ -265,38 +247,6 @@ class Conversations:
         """The recent messages outside turns that mention an id near their start, oldest first."""
         with self._store.read() as tx:
             return repository.messages_mentioning(tx, conversation_id, id, limit)[::-1]
-
-    def add_trace(
-        self,
-        scope: Scope,
-        turn_id: str,
-        kind: TraceKind,
-        name: str,
-        *,
-        input: str = "",
-        output: str = "",
-        error: str | None = None,
-        started_at: str | None = None,
-    ) -> Trace:
-        fields = {"name": name, "input": input, "output": output, "error": error or ""}
-        problems = {key: text.raw_problem(value, max_length=MAX_MESSAGE_LENGTH) for key, value in fields.items()}
-        if any(problems.values()):
-            raise InvalidInput([f"{key}: {problem}" for key, problem in problems.items() if problem])
-        with self._store.write() as tx:
-            self.ensure(tx, scope)
-            self._own_turn(tx, scope, turn_id)
-            now = timestamp(self._store.clock())
-            trace = Trace(
-                new_id(), scope.conversation_id, turn_id, kind, name, input, output, error, started_at or now, now
-            )
-            repository.add_trace(tx, trace)
-            data = {"name": name, "turn_id": turn_id}
-            event_log.append(tx, conversation_change(scope, "trace", trace.id, f"{kind} call", data))
-            return trace
-
-    def traces(self, turn_id: str) -> list[Trace]:
-        with self._store.read() as tx:
-            return repository.turn_traces(tx, turn_id)
 
 
 PARENT_ENDED: Final = "cancelled: the turn that delegated it has ended"

@@ -10,7 +10,7 @@ from typing import Final
 
 from punchlist.conversations import repository
 from punchlist.conversations.lifecycle import TurnAction
-from punchlist.conversations.model import Message, ModelCallRecord, NewMessage, StoredTurn, Trace, TraceKind, TurnScope
+from punchlist.conversations.model import Message, ModelCallRecord, NewMessage, StoredTurn, Trace, TurnScope
 from punchlist.conversations.service import (
     MAX_MESSAGE_LENGTH,
     MAX_TITLE_LENGTH,
@@ -27,6 +27,10 @@ from punchlist.storage.store import Store, Transaction
 
 PAUSE: Final = "pause"
 """The kind of the message that says why a turn is suspended."""
+
+
+_MODEL_CALL: Final = "model"
+"""The kind of a trace."""
 
 
 class TurnAlreadyEnded(Conflict):
@@ -46,7 +50,7 @@ class TurnWriter:
             with self._store.write() as tx:
                 self._lock(tx)
                 self._check(tx)
-                check_content(messages)
+                check_content(messages, trace)
                 self.write_in(tx, messages, trace)
 
     def write_in(self, tx: Transaction, messages: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
@@ -55,7 +59,7 @@ class TurnWriter:
         added = repository.add_messages(tx, scope.conversation_id, scope.turn_id, messages) if messages else []
         changes = [message_change(scope, message) for message in added]
         if trace is not None:
-            row = Trace(new_id(), scope.conversation_id, scope.turn_id, TraceKind.MODEL.value, *trace)
+            row = Trace(new_id(), scope.conversation_id, scope.turn_id, _MODEL_CALL, *trace)
             repository.add_trace(tx, row)
             if changes:
                 changes[-1].data["trace"] = row.id
@@ -109,6 +113,8 @@ class TurnWriter:
 
     def _check(self, tx: Transaction) -> None:
         turn = repository.find_turn(tx, self._scope.turn_id)
+        if turn is not None and turn.conversation_id != self._scope.conversation_id:
+            raise NotFound(f"Session {self._scope.conversation_id!r} has no turn {self._scope.turn_id!r}.")
         if turn is None or not turn.open:
             raise TurnAlreadyEnded(f"the turn was ended elsewhere ({turn.end_reason if turn else 'deleted'})")
         if self._taken(turn):
@@ -118,7 +124,10 @@ class TurnWriter:
         return self._owner is not None and turn.owner not in (None, self._owner)
 
 
-def check_content(messages: Sequence[NewMessage]) -> None:
-    for message in messages:
-        if problem := text.raw_problem(message.content, max_length=MAX_MESSAGE_LENGTH):
-            raise InvalidInput(f"content: {problem}")
+def check_content(messages: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
+    texts = [("content", message.content) for message in messages]
+    if trace is not None:
+        texts += [("name", trace.name), ("input", trace.input), ("output", trace.output), ("error", trace.error or "")]
+    for name, value in texts:
+        if problem := text.raw_problem(value, max_length=MAX_MESSAGE_LENGTH):
+            raise InvalidInput(f"{name}: {problem}")

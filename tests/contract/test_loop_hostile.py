@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, every_call_has_one_result, plans, says
+from tests.sessions import traces
 
 from punchlist import tool
 from punchlist.agent.continuation import OpenItem, Reason
@@ -20,7 +21,17 @@ from punchlist.conversations.turn_writer import TurnWriter
 from punchlist.errors import InvalidInput
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.models.model import CallReturn, FinishReason, Reply, RequestedCall, UserText
+from punchlist.models.model import (
+    CallReturn,
+    FinishReason,
+    ModelInfo,
+    ModelRefused,
+    ModelRequest,
+    Reply,
+    RequestedCall,
+    TextListener,
+    UserText,
+)
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approval_store import Approvals
@@ -65,6 +76,28 @@ def test_a_reply_too_long_to_be_kept_ends_the_turn_and_runs_nothing(
     assert conversations.current_turn(agent.conversation_id) is None
     (turn,) = conversations.turns(agent.conversation_id)
     assert str(turn.end_reason).startswith("error")
+
+
+class Refusing:
+    """A provider whose error has characters that no database keeps."""
+
+    name, info = "refusing", ModelInfo()
+
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
+        del request, on_text
+        raise ModelRefused("half \ud800, nul \0")
+
+
+@pytest.mark.spec("C13")
+def test_an_error_of_the_provider_is_kept_whatever_characters_it_has(
+    rehearse: Rehearse, agent: Scope, store: Store, conversations: Conversations
+) -> None:
+    scene = rehearse(says("Never."))
+    scene.runtime = replace(scene.runtime, model_for=lambda _: Refusing())
+    assert scene.run().reason is Reason.ERROR
+    (turn,) = conversations.turns(agent.conversation_id)
+    assert turn.end_reason == "error: half \\ud800, nul \\x00"
+    assert [trace.error for trace in traces(store, turn.id)] == ["half \\ud800, nul \\x00"]
 
 
 @pytest.mark.spec("C13", "C14")

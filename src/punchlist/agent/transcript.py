@@ -16,12 +16,11 @@ from punchlist.agent.continuation import Reason
 from punchlist.agent.message_kinds import CONTINUATION, ENDING, REMINDER, REPLY, RESULT, RESUMED, TEXT
 from punchlist.conversations.model import Message as StoredMessage
 from punchlist.conversations.model import MessageRole, ModelCallRecord, NewMessage, NoticeKind
-from punchlist.conversations.service import MAX_MESSAGE_LENGTH
 from punchlist.conversations.turn_writer import TurnWriter, check_content
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import Clock, timestamp
 from punchlist.kernel.events import compact_encoder
-from punchlist.kernel.text import visible, visible_block
+from punchlist.kernel.text import visible
 from punchlist.models.model import (
     CallReturn,
     FinishReason,
@@ -157,8 +156,7 @@ class TurnLog:
 
     async def save_failure(self, why: str) -> None:
         """Store that the model request brought no reply."""
-        # Written by the provider: it may contain characters that cannot be stored.
-        await self._write([], self._trace("", visible_block(why)[:MAX_MESSAGE_LENGTH]))
+        await self._write([], self._trace("", why))
 
     def _trace(self, output: str, error: str | None = None) -> ModelCallRecord:
         model, request, since = self._request

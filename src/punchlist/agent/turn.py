@@ -34,6 +34,7 @@ from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled, sleep_unless_cancelled
 from punchlist.kernel.ids import new_id
+from punchlist.kernel.text import visible_block
 from punchlist.models.model import CallReturn, FinishReason, Model, ModelError, Reply, RequestedCall, Usage, UserText
 from punchlist.storage.async_bridge import AsyncBridge
 
@@ -43,6 +44,8 @@ CUT_OFF: Final = {
     FinishReason.ERROR: "the model ended its reply with an error",
 }
 MAX_PAUSE: Final = 60.0
+MAX_FAILURE_LENGTH: Final = 10_000
+"""Of a provider's error."""
 OVERTIME: Final = "the time limit of the turn is reached"
 
 
@@ -211,7 +214,8 @@ class Turn:
         try:
             reply = await run_unless_cancelled(self._signal, model.ask(request, self._on_text))
         except ModelError as error:
-            self._failure = str(error)
+            # Written by the provider: it may contain characters that cannot be stored.
+            self._failure = visible_block(str(error)[:MAX_FAILURE_LENGTH])
             await log.save_failure(self._failure)
             return Reply(finish=FinishReason.ERROR)
         if reply is None:

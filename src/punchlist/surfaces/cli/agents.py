@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from punchlist.kernel.text import excerpt, visible, visible_block
-from punchlist.surfaces.cli.context import CliContext, ListByDefault, echo, echo_error, echo_json, terminal_width
+from punchlist.surfaces.cli.context import CliContext, ListByDefault, echo_error, terminal_width
 
 if TYPE_CHECKING:
     from punchlist.agent.agents_config import AgentsConfig
@@ -29,15 +29,15 @@ def _names(incomplete: str) -> list[str]:
 def list_agents(cli: CliContext) -> None:
     """List the built-in agents and those of punchlist.toml."""
     found = _agents(cli)
-    if cli.json:
-        echo_json([_json(found, agent) for agent in found.definitions.values()])
-        return
+    agents = found.definitions.values()
     names = max(map(len, found.definitions))
-    models = max(len(_model(found, agent)) for agent in found.definitions.values())
-    for agent in found.definitions.values():
-        told = agent.description or " ".join(agent.prompt.split())
-        line = f"{agent.name:<{names}}  {_model(found, agent):<{models}}  {visible(told)}"
-        echo(excerpt(line, max(terminal_width(), 40)))
+    models = max(len(_model(found, agent)) for agent in agents)
+    lines = [
+        f"{agent.name:<{names}}  {_model(found, agent):<{models}}  "
+        f"{visible(agent.description or ' '.join(agent.prompt.split()))}"
+        for agent in agents
+    ]
+    cli.show([_json(found, agent) for agent in agents], [excerpt(line, max(terminal_width(), 40)) for line in lines])
 
 
 @app.command()
@@ -50,10 +50,6 @@ def show(
 
     found = _agents(cli)
     agent = found.get(name)
-    if cli.json:
-        echo_json(_json(found, agent))
-        return
-    echo(f"{agent.name}: {visible(agent.description)}" if agent.description else agent.name)
     rows = {
         "defined": ", changed by ".join(map(visible, _origins(found, agent))),
         "model": _model(found, agent),
@@ -62,9 +58,13 @@ def show(
         **{key: _told(value) for key, value in agent_settings(agent).items()},
     }
     width = max(map(len, rows))
-    for label, told in rows.items():
-        echo(f"  {label:<{width}}  {told}")
-    echo("\n".join(["", *(f"  │ {line}" for line in visible_block(agent.prompt).splitlines())]))
+    lines = [
+        f"{agent.name}: {visible(agent.description)}" if agent.description else agent.name,
+        *(f"  {label:<{width}}  {told}" for label, told in rows.items()),
+        "",
+        *(f"  │ {line}" for line in visible_block(agent.prompt).splitlines()),
+    ]
+    cli.show(_json(found, agent), lines)
 
 
 def _agents(cli: CliContext) -> AgentsConfig:

@@ -63,16 +63,13 @@ def list_tools(cli: CliContext, session: SessionOption = None) -> None:
     site = services.site(cli.user_scope(services), Path.cwd())
     warn_untrusted(services)
     tools, notes = asyncio.run(_tools(site))
-    if cli.json:
-        echo_json({"tools": tools, "notes": notes})
-        return
     width = max(len(tool["name"]) for tool in tools)
-    for tool in tools:
-        line = (
-            f"{visible(tool['name']):<{width}}  {tool['effect']:<7}  {visible(' '.join(tool['description'].split()))}"
-        )
-        echo(excerpt(line, max(terminal_width(), 40)))
-    for note in notes:
+    lines = [
+        f"{visible(tool['name']):<{width}}  {tool['effect']:<7}  {visible(' '.join(tool['description'].split()))}"
+        for tool in tools
+    ]
+    cli.show({"tools": tools, "notes": notes}, [excerpt(line, max(terminal_width(), 40)) for line in lines])
+    for note in () if cli.json else notes:
         echo_error(note)
 
 

@@ -67,6 +67,10 @@ class Services:
                 self._store = open_store(self.settings.database, synchronous=self.settings.synchronous)
             return self._store
 
+    def read_only_reason(self) -> str | None:
+        """Why the database was opened for reading only; None if it can be written or was not opened."""
+        return self._store.database.read_only_reason() if self._store is not None else None
+
     def close(self) -> None:
         if self._store is not None:
             self._store.close()

@@ -47,7 +47,7 @@ def test_a_full_disk_is_said_and_work_goes_on_when_there_is_space_again(tmp_path
     assert [message for message in outcome["messages"] if "The disk is full" not in message] == []
 
 
-def test_a_command_that_starts_on_a_full_disk_says_so(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_command_that_starts_on_a_full_disk_can_read(tmp_path: Path, environment: dict[str, str]) -> None:
     steps = """
         python="$1" disk="$2"
         mkdir -p "$disk/project/.git" && cd "$disk/project"
@@ -57,9 +57,38 @@ def test_a_command_that_starts_on_a_full_disk_says_so(tmp_path: Path, environmen
     """
     done = _on_a_small_disk(tmp_path, ["sh", "-c", steps, "sh", sys.executable, str(tmp_path)], environment)
     answer = Answer(done)
-    # SQLite itself needs 32 KB for the index of its log before it can read.
-    assert answer.code == 1, answer
-    assert b"the disk reported an error" in answer.err
+    assert answer.code == 0, answer
+    assert b"Free some space" in answer.out
+    assert b"was opened for reading only" in answer.err
+
+
+@pytest.mark.parametrize("ending", ["closed", "killed"])
+@pytest.mark.parametrize("how", ["read-only", "full"])
+def test_everything_can_be_read_where_nothing_can_be_written(
+    tmp_path: Path, environment: dict[str, str], how: str, ending: str
+) -> None:
+    """The last changes of a process that was killed are only in the log, which is read too."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    done = _on_a_small_disk(place, module("tests.faults.unwritable", str(place), how, ending), environment)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told.pop("unchanged") == {"code": 1}
+    assert (told.pop("log")["size"] > 0) == (ending == "killed")
+    refused = told.pop("todos add More")
+    assert refused["code"] == 1
+    assert ("The disk is full" if how == "full" else "read-only file system") in refused["err"]
+    for event in ("stop", "prompt", "session-start"):
+        # The agent proceeds.
+        assert (told[f"hook {event}"]["code"], told.pop(f"hook {event}")["out"]) == (0, "{}\n")
+    log = Path(environment["HOME"], ".local/share/punchlist/hooks.log")
+    assert "hook stop" in log.read_text()
+    assert {name: answer["err"] for name, answer in told.items() if name != "copy" and answer["code"]} == {}
+    assert json.loads(told.pop("db check --json")["out"])["healthy"] is True
+    for command, out in told.pop("copy").items():
+        # As it is where everything can be written.
+        assert told[command]["out"] == out, command
+    assert all("was opened for reading only" in answer["err"] for answer in told.values())
 
 
 @NEEDS_POSIX

@@ -38,6 +38,13 @@ class PostgreSQL:
         del connection, with_log  # A lost server connection raises an error.
         return True
 
+    def is_reusable(self, connection: Any) -> bool:
+        del connection
+        return True
+
+    def read_only_reason(self) -> str | None:
+        return None
+
     def begin_write(self, cursor: Any) -> None:
         # Explicit, since the default of a server can differ.
         cursor.execute("BEGIN ISOLATION LEVEL READ COMMITTED")

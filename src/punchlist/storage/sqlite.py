@@ -12,11 +12,14 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakSet
 
 from punchlist.errors import Conflict, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.storage.statements import Kind
+
+if TYPE_CHECKING:
+    from punchlist.storage.snapshot import Snapshots
 
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for other writers. A write takes well under a millisecond."""
@@ -46,6 +49,7 @@ class SQLite:
         self._file = str(path.absolute())
         self._open: WeakSet[_SqliteConnection] = WeakSet()
         self._counting = Lock()
+        self._snapshots: Snapshots | None = None
         self._settings = (
             "PRAGMA foreign_keys = ON",
             "PRAGMA trusted_schema = OFF",
@@ -64,31 +68,49 @@ class SQLite:
             other.remove_stale_log()
         # Before the file is opened: a file that replaces it meanwhile is then detected as another one.
         file = identity(self._file)
-        connection = sqlite3.connect(
-            f"{Path(self._file).as_uri()}?mode={'rwc' if make else 'rw'}",
-            uri=True,
-            isolation_level=None,
-            timeout=_SLICE_SECONDS,
-            check_same_thread=False,
-            factory=_SqliteConnection,
-        )
+        connection = _open(f"{Path(self._file).as_uri()}?mode={'rwc' if make else 'rw'}")
         try:
             connection.file = file
-            for setting in self._settings:
-                connection.execute(setting)
+            # The first statement that reads the file.
+            self._configure(connection)
             self._remember_log(connection)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if not make and _cannot_read(error):
+                return self._open_snapshot(file, error)
             raise
         with self._counting:
             self._open.add(connection)
         return connection
 
+    def _configure(self, connection: _SqliteConnection) -> None:
+        for setting in self._settings:
+            connection.execute(setting)
+
+    def _open_snapshot(self, file: Identity | None, obstacle: BaseException) -> _SqliteConnection:
+        """Open the database for reading where nothing can be written."""
+        from punchlist.storage.snapshot import Snapshots
+
+        if self._snapshots is None:
+            self._snapshots = Snapshots(self._file)
+        try:
+            connection = _open(self._snapshots.uri())
+        except (OSError, sqlite3.Error):
+            raise obstacle from None
+        connection.file, connection.obstacle = file, obstacle
+        self._configure(connection)
+        return connection
+
+    def read_only_reason(self) -> str | None:
+        if self._snapshots is None:
+            return None
+        return f"{self.path} was opened for reading only: nothing can be written beside it."
+
     def is_missing(self) -> bool:
         return identity(self._file) is None
 
     def is_same_file(self, connection: _SqliteConnection, *, with_log: bool = False) -> bool:
-        if connection.log is None:
+        if connection.log is None and connection.obstacle is None:
             self._remember_log(connection)
         if connection.file is None or connection.file != identity(self._file):
             return False
@@ -104,7 +126,14 @@ class SQLite:
         else:
             connection.file = None
 
+    def is_reusable(self, connection: _SqliteConnection) -> bool:
+        # The next transaction may be able to write, or find a newer file.
+        return connection.obstacle is None
+
     def begin_write(self, cursor: sqlite3.Cursor) -> None:
+        connection: Any = cursor.connection
+        if connection.obstacle is not None:
+            raise self._unwritable(connection.obstacle)
         if NO_WAIT.get():
             self._begin_at_once(cursor)
             return
@@ -118,6 +147,14 @@ class SQLite:
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
+
+    def _unwritable(self, obstacle: Exception) -> Exception:
+        if getattr(obstacle, "sqlite_errorcode", 0) & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            return obstacle
+        return StoreUnavailable(
+            f"Cannot write {self.path}: it is on a read-only file system, or you may not write to its folder. Nothing "
+            "was changed."
+        )
 
     def _begin_at_once(self, cursor: sqlite3.Cursor) -> None:
         _set_patience(cursor, False)
@@ -144,6 +181,9 @@ class SQLite:
         return False
 
     def change_counter(self, cursor: sqlite3.Cursor) -> int:
+        connection: Any = cursor.connection
+        if connection.obstacle is not None and self._snapshots is not None:
+            return hash(self._snapshots.state())
         return int(cursor.execute("PRAGMA data_version").fetchone()[0])
 
     def translate(self, error: Exception) -> Exception:
@@ -157,7 +197,7 @@ class SQLite:
             return StoreBusy(f"{self.path} was locked by another process for too long. Nothing was changed; try again.")
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return self._damaged(str(error))
-        if code == sqlite3.SQLITE_FULL:
+        if code == sqlite3.SQLITE_FULL or error.sqlite_errorcode == sqlite3.SQLITE_IOERR_SHMSIZE:
             return StoreUnavailable(f"The disk is full: {self.path} was not changed. Free some space and try again.")
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
             return StoreUnavailable(
@@ -188,6 +228,8 @@ class _SqliteConnection(sqlite3.Connection):
     """The file at the path just before the connection was opened; None if there was none."""
     log: WalFiles | None = None
     """The WAL files of the connection, as soon as they exist."""
+    obstacle: BaseException | None = None
+    """Why the database can be read only; the connection reads a snapshot."""
 
     def remove_stale_log(self) -> None:
         """Remove the log of a file that was replaced: SQLite would apply it to the new file."""
@@ -205,6 +247,28 @@ class _SqliteConnection(sqlite3.Connection):
         self.remove_stale_log()
         self.log = None
         super().close()
+
+
+def _open(uri: str) -> _SqliteConnection:
+    return sqlite3.connect(
+        uri,
+        uri=True,
+        isolation_level=None,
+        timeout=_SLICE_SECONDS,
+        check_same_thread=False,
+        factory=_SqliteConnection,
+    )
+
+
+_WRITE_ERRORS: Final = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL)
+_INDEX_ERRORS: Final = (sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP)
+"""The index of the log cannot be created or extended."""
+
+
+def _cannot_read(error: BaseException) -> bool:
+    """Whether SQLite cannot read because nothing can be written beside the file."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF in _WRITE_ERRORS or code in _INDEX_ERRORS
 
 
 def _set_patience(cursor: sqlite3.Cursor, patient: bool) -> None:

@@ -52,6 +52,12 @@ class Database(Protocol):
         """Whether the connection's file is still the one at the database's path. A file can be removed or replaced
         while it is open, and then everything written to it is lost. `with_log` checks the WAL file as well."""
 
+    def is_reusable(self, connection: Any) -> bool:
+        """Whether a connection can be kept for the next transaction."""
+
+    def read_only_reason(self) -> str | None:
+        """Why the database was opened for reading only; None if it can be written."""
+
     def begin_write(self, cursor: Any) -> None: ...
 
     def begin_read(self, cursor: Any) -> None: ...
@@ -248,7 +254,7 @@ class Store:
         """The number of appends by this process to each stream; lets caches skip reads."""
         self.database = database
         self.clock = clock
-        self.connections = ConnectionPool(database.connect)
+        self.connections = ConnectionPool(database.connect, database.is_reusable)
         if chain_key:
             self.sign_with(chain_key)
         self._checked_at = 0.0
@@ -289,12 +295,13 @@ class Store:
             cursor = connection.cursor()
             # A removed or replaced file counts as a change.
             mark = self.database.change_counter(cursor) if self.database.is_same_file(connection) else object()
+            which = id(connection) if self.database.is_reusable(connection) else None
             cursor.close()
         except BaseException as error:
             self.connections.discard(connection)
             self.raise_translated(error)
         self.connections.release(connection)
-        return id(connection), mark
+        return which, mark
 
     def raise_translated(self, error: BaseException) -> NoReturn:
         """Raise a driver error as a `PunchlistError`, any other error unchanged."""
@@ -326,8 +333,9 @@ class ConnectionPool:
     A general-purpose pool costs as much per check-out as a small SQLite transaction.
     """
 
-    def __init__(self, connect: Callable[[], Any]) -> None:
+    def __init__(self, connect: Callable[[], Any], is_reusable: Callable[[Any], bool]) -> None:
         self._connect = connect
+        self._is_reusable = is_reusable
         self._reset()
 
     def _reset(self) -> None:
@@ -355,6 +363,9 @@ class ConnectionPool:
             raise
 
     def release(self, connection: Any) -> None:
+        if not self._is_reusable(connection):
+            self.discard(connection)
+            return
         self._idle.append(connection)
         self._tokens.put(None)
 

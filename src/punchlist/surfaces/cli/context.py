@@ -48,6 +48,8 @@ class ProgramState:
     def close(self) -> None:
         """Close the databases: the last connection to a SQLite file moves the log into it."""
         for services in self.opened:
+            if reason := services.read_only_reason():
+                echo_error(reason)
             services.close()
 
 

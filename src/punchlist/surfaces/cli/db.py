@@ -42,6 +42,8 @@ def check(cli: CliContext) -> None:
             f"{_address(services)} has no Punchlist schema: it is new, damaged or belongs to another program."
         )
     report = run_check(store, revision, _progress)
+    if reason := store.database.read_only_reason():
+        report.warnings.append(reason)
     if supports_ansi(sys.stderr):
         print("\r\x1b[K", end="", file=sys.stderr)
     address = _address(services)

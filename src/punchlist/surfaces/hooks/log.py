@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,29 +19,36 @@ _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW
 
 
 def write_log(folder: Path | None, environment: Mapping[str, str], text: str) -> None:
-    """Append a line to the log of the project that `folder` belongs to, or to the user's log."""
+    """Append a line to the log of the project that `folder` belongs to; to the user's log if there is none, or if it
+    cannot be written."""
     from punchlist.kernel.secrets import Redactor
 
     with suppress(Exception):
-        file = _log_file(folder, environment)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if file.is_symlink():
-            return
-        _truncate(file)
         line = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {excerpt(Redactor(environment).text(text), _MAX_LINE_LENGTH)}\n"
-        # One write per line, so that lines of concurrent hooks do not mix.
-        handle = os.open(file, _FLAGS, 0o600)
-        try:
-            os.write(handle, line.encode("utf-8", "replace"))
-        finally:
-            os.close(handle)
+        for file in _log_files(folder, environment):
+            with suppress(OSError):
+                _append(file, line)
+                return
 
 
-def _log_file(folder: Path | None, environment: Mapping[str, str]) -> Path:
+def _append(file: Path, line: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.is_symlink():
+        return
+    _truncate(file)
+    # One write per line, so that lines of concurrent hooks do not mix.
+    handle = os.open(file, _FLAGS, 0o600)
+    try:
+        os.write(handle, line.encode("utf-8", "replace"))
+    finally:
+        os.close(handle)
+
+
+def _log_files(folder: Path | None, environment: Mapping[str, str]) -> Iterator[Path]:
     root = project_root(folder) if folder is not None else None
     if root is not None and (root / PROJECT_FOLDER).is_dir():
-        return root / PROJECT_FOLDER / HOOK_LOG
-    return user_folder(environment, "XDG_DATA_HOME", ".local/share") / HOOK_LOG
+        yield root / PROJECT_FOLDER / HOOK_LOG
+    yield user_folder(environment, "XDG_DATA_HOME", ".local/share") / HOOK_LOG
 
 
 def _truncate(file: Path) -> None:

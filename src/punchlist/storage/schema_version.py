@@ -40,8 +40,8 @@ def unsupported_version(name: str, version: str) -> StoreError | None:
     if version < BASELINE:
         return SchemaTooOld(
             f"The database {name} has schema {version}, which a development version before the first release wrote; "
-            f"this Punchlist has {SCHEMA_VERSION} and upgrades from {BASELINE}. Run `punchlist export` with that version and `punchlist "
-            "import` with this one, or use another database."
+            f"this Punchlist has {SCHEMA_VERSION} and upgrades from {BASELINE}. Run `punchlist export` with that "
+            "version and `punchlist import` with this one, or use another database."
         )
     return None
 

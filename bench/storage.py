@@ -16,7 +16,9 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.ids import new_id
+from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans
+from punchlist.plan.validation import MAX_PLAN
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
@@ -25,6 +27,10 @@ EACH: Final = 3
 
 TURNS: Final = 10
 """Turns whose lists are read, spread over the table."""
+
+APPENDS: Final = 100
+SMALL_PLAN: Final = 100
+LARGE_PLAN: Final = MAX_PLAN - 2 * APPENDS
 
 LIST: Final = (
     f"SELECT {', '.join(COLUMNS['turn_todos'])} FROM turn_todos "
@@ -60,6 +66,10 @@ def measure(bench: Bench) -> Iterator[Figure]:
         )
         yield Figure(f"plan write, {sizes.many:,} against {sizes.few:,} rows", ours, raw, Limits(times=1.5))
 
+        ours, raw = interleave(appends(small, LARGE_PLAN), appends(small, SMALL_PLAN), rounds=APPENDS)
+        name = f"create_todo at the end of a plan of {LARGE_PLAN:,} against {SMALL_PLAN}"
+        yield Figure(name, ours, raw, Limits(times=2.0))
+
         ours, raw = pairs(service_lists(large, scopes), service_lists(small, sample_turns(few, TURNS)))
         yield Figure(f"plan list, {sizes.many:,} against {sizes.few:,} rows", ours, raw, Limits(times=1.5))
 
@@ -76,6 +86,15 @@ def service_writes(store: Store, turns: list[TurnScope]) -> Operation:
     plans, items = Plans(store), [ITEM]
     line = iter([turn for turn in turns for _ in range(TODOS_PER_TURN)])
     return lambda: plans.create(next(line), items)
+
+
+def appends(store: Store, todos: int) -> Operation:
+    """Adds a todo to the end of a plan that has this many."""
+    plans, (turn,) = Plans(store), open_turns(store, 1)
+    for start in range(0, todos, SMALL_PLAN):
+        plans.create(turn, [NewTodo(f"todo {start + number}") for number in range(SMALL_PLAN)])
+    titles = iter(range(APPENDS * 2))
+    return lambda: plans.create(turn, [NewTodo(f"one more {next(titles)}")])
 
 
 def service_lists(store: Store, scopes: list[TurnScope]) -> Operation:

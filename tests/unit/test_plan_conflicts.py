@@ -18,7 +18,7 @@ from punchlist.plan.conditions import (
 )
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
 from punchlist.plan.model import Condition, TurnTodo
-from punchlist.plan.validation import duplicate_titles, limit_conflicts
+from punchlist.plan.validation import duplicate_titles, limit_conflicts, open_ids_by_title
 
 NOW = "2026-02-21T09:00:00.000000Z"
 _numbers = count(1)
@@ -189,13 +189,13 @@ def test_conflicts_of_others_are_not_told_again() -> None:
 def test_titles_are_the_same_whatever_their_case_and_spacing() -> None:
     new = [todo("x")._replace(title="Fix  the STRASSE"), todo("y")._replace(title="Another")]
     known = [("old", "pending", "fix the straße"), ("done", "completed", "Another"), ("z", "pending", "Third")]
-    (told,) = duplicate_titles(known, new)
+    (told,) = duplicate_titles(open_ids_by_title(known, new).__getitem__, new)
     assert told.startswith("2 open todos are called “Fix  the STRASSE”: ids old, x.")
 
 
 @pytest.mark.spec("C12")
 def test_a_great_many_conflicts_are_counted_rather_than_listed() -> None:
-    (told,) = duplicate_titles([], [todo(f"n{number}")._replace(title="Same") for number in range(9)])
+    (told,) = duplicate_titles(lambda _: (), [todo(f"n{number}")._replace(title="Same") for number in range(9)])
     assert told.startswith("9 open todos are called “Same”: ids n0, n1, n2, n3, n4 and 4 more.")
     assert limit_conflicts(["a"] * 25)[-1] == "… and 5 more conflicts"
     assert len(limit_conflicts(["a"] * 20)) == 20

@@ -227,6 +227,8 @@ class Plan:
     answers: Mapping[str, list[ConditionAnswer]] = field(default_factory=dict)
     notes: Mapping[str, list[str]] = field(default_factory=dict)
     claims: Mapping[str, Claim] = field(default_factory=dict)
+    next_cursor: str | None = None
+    """Where the next page begins; None if there is none."""
 
     @property
     def remaining(self) -> int:

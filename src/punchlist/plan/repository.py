@@ -42,11 +42,30 @@ BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
 BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id {_ORDER}")
 OPEN_BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id AND status IN ({literals(sorted(OPEN))}) {_ORDER}")
 BY_STATUS: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id AND status = :status {_ORDER}")
+_PAGE: Final = f"AND priority > :after {_ORDER} LIMIT :limit"
+PAGE_BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id {_PAGE}")
+_AFTER: Final = "turn_id = :turn_id AND priority > :after"
+# The partial index over pending todos is sorted by priority; at most one todo is in progress.
+OPEN_PAGE: Final = Statement(
+    f"SELECT {columns(COLUMNS)} FROM (SELECT * FROM ({_ROW} WHERE {_AFTER} AND status = '{PlanStatus.PENDING}' "
+    f"ORDER BY priority LIMIT :limit) AS pending UNION ALL {_ROW} WHERE {_AFTER} "
+    f"AND status = '{PlanStatus.IN_PROGRESS}') AS open_todos {_ORDER} LIMIT :limit"
+)
+PAGE_BY_STATUS: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id AND status = :status {_PAGE}")
+COUNTS_UP_TO: Final = Statement(
+    "SELECT status, count(*) FROM turn_todos WHERE turn_id = :turn_id AND priority <= :after GROUP BY status"
+)
 _TITLES: Final = "SELECT id, status, title FROM turn_todos WHERE turn_id = :turn_id"
 TITLES: Final = Statement(_TITLES)
 TITLES_IF_TURN_OPEN: Final = Statement(
     f"{_TITLES} AND EXISTS (SELECT 1 FROM turns "
     "WHERE id = :turn_id AND conversation_id = :conversation_id AND ended_at IS NULL)"
+)
+# The events of the plan from a version on; none if the turn is not open.
+EVENTS_IF_TURN_OPEN: Final = Statement(
+    "SELECT version, subject, action, to_status, data FROM events "
+    "WHERE stream = :stream AND version >= :since AND EXISTS (SELECT 1 FROM turns "
+    "WHERE id = :turn_id AND conversation_id = :conversation_id AND ended_at IS NULL) ORDER BY version"
 )
 COUNTS: Final = Statement("SELECT status, count(*) FROM turn_todos WHERE turn_id = :turn_id GROUP BY status")
 _ALL: Final = "all"
@@ -119,6 +138,24 @@ class TurnTodoRepository:
         else:
             rows = [row for row in self._tx.all(BY_TURN, turn_id=turn_id) if row[7] in states]
         return [todo_from_row(row) for row in rows]
+
+    def find_page(self, turn_id: str, states: frozenset[PlanStatus], after: int, limit: int) -> list[TurnTodo]:
+        """Up to `limit` of the turn's todos behind the position `after`: the open ones, those in one state, or all."""
+        if states == OPEN:
+            rows = self._tx.all(OPEN_PAGE, turn_id=turn_id, after=after, limit=limit)
+        elif len(states) == 1:
+            status = next(iter(states)).value
+            rows = self._tx.all(PAGE_BY_STATUS, turn_id=turn_id, status=status, after=after, limit=limit)
+        elif states == frozenset(PlanStatus):
+            rows = self._tx.all(PAGE_BY_TURN, turn_id=turn_id, after=after, limit=limit)
+        else:
+            raise ValueError(f"a page of {sorted(states)} is not supported")
+        return [todo_from_row(row) for row in rows]
+
+    def count_up_to(self, turn_id: str, states: Collection[PlanStatus], position: int) -> int:
+        """How many of the turn's todos in these states are at or before a position."""
+        rows = self._tx.all(COUNTS_UP_TO, turn_id=turn_id, after=position)
+        return sum(count for status, count in rows if status in states)
 
     def find_by_id(self, todo_id: str) -> TurnTodo | None:
         row = self._tx.one(BY_ID, id=todo_id)
@@ -212,6 +249,19 @@ def lock_and_read_titles(tx: Transaction, scope: TurnScope) -> Rows:
             return rows
     lock_turn(tx, scope)
     return tx.all(TITLES, turn_id=scope.turn_id)
+
+
+def lock_and_read_events(tx: Transaction, scope: TurnScope, since: int) -> Rows:
+    """Lock the turn; version, subject, action, new status and data of the plan's events from `since` on."""
+    if not tx.exclusive:
+        lock_turn(tx, scope)
+    return tx.all(
+        EVENTS_IF_TURN_OPEN,
+        stream=plan_stream(scope.turn_id),
+        since=since,
+        turn_id=scope.turn_id,
+        conversation_id=scope.conversation_id,
+    )
 
 
 def find_todo(tx: Transaction, scope: TurnScope, todo_id: str) -> TurnTodo:

@@ -18,7 +18,7 @@ from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, StoreDamaged
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import excerpt, visible
 from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.claim_service import PlanClaims, waiting_reasons_for, with_claimed_in_progress
@@ -38,6 +38,7 @@ from punchlist.plan.model import (
     title_with_id,
     todo_change,
 )
+from punchlist.plan.plan_index import MIN_INDEXED, PlanIndex, PlanIndexes
 from punchlist.plan.repository import TurnTodoRepository, condition_state, find_todo, lock_turn, take_snapshot
 from punchlist.plan.transitions import advance_todo, new_conditions
 from punchlist.storage import event_log
@@ -47,40 +48,61 @@ from punchlist.storage.store import Store, Transaction
 class Plans(ConditionService, PlanClaims):
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._indexes = PlanIndexes()
 
     def create(self, scope: TurnScope, items: Sequence[NewTodo], *, reason: str = "create_todo") -> CreatedTodos:
         """Add items to the turn's plan, all or none (T2)."""
         PLAN.check_role(PlanAction.CREATE, scope.actor.role)
         with self._store.write() as tx:
-            return create_todos(tx, scope, items, reason)
+            created, index = _create_todos(tx, scope, items, reason, self._indexes.take(scope.turn_id))
+        if index is not None:
+            self._indexes.put(scope.turn_id, index)
+        return created
 
-    def list(self, scope: TurnScope, status: Collection[PlanStatus] | None = None) -> Plan:
-        """The turn's todos, by default the open ones, and the counts of all of them (T3)."""
+    def list(
+        self,
+        scope: TurnScope,
+        status: Collection[PlanStatus] | None = None,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Plan:
+        """The turn's todos, by default the open ones, and the counts of all of them (T3).
+
+        `limit` and `cursor` select a page; the cursor is that of the page before.
+        """
         states = OPEN if status is None else frozenset(status)
         with self._store.read() as tx:
             todo_repository = TurnTodoRepository(tx)
             counts, consistent, has_more = todo_repository.verified_counts(scope.conversation_id, scope.turn_id)
+            after = -1 if cursor is None else _position_of(tx, scope, cursor)
+            expected = sum(counts[state] for state in states)
             if has_more:
                 # Waiting reasons depend on every todo of the plan.
                 todos = repository.read_todos(tx, scope.turn_id)
                 items = [todo for todo in todos if todo.status in states]
-            else:
+            elif limit is None:
                 todos = items = todo_repository.find_by_turn(scope.turn_id, states)
+            else:
+                todos = items = todo_repository.find_page(scope.turn_id, states, after, limit + 1)
+                if cursor is not None:
+                    expected -= todo_repository.count_up_to(scope.turn_id, states, after)
+                expected = min(expected, limit + 1)
             # A todo names its conversation; only an empty list needs the turn itself.
             owner = todos[0] if todos else conversation_repository.find_turn(tx, scope.turn_id)
             if owner is None or owner.conversation_id != scope.conversation_id:
                 raise repository.turn_not_found(scope)
-            expected = sum(counts[state] for state in states)
             if not consistent or len(items) != expected or not _positions_valid(items, sum(counts.values())):
                 raise StoreDamaged.not_as_written(f"The plan of turn {scope.turn_id}")
+            items, following = _page([todo for todo in items if todo.priority > after], limit)
             if not has_more:
-                return Plan(items, counts)
+                return Plan(items, counts, next_cursor=following)
             claims = claim_repository.find_live(tx, ListKind.PLAN, scope.turn_id)
             conditions = condition_repository.read_conditions(tx, scope.turn_id)
             if not conditions:
-                return Plan(items, counts, claims=claims)
+                return Plan(items, counts, claims=claims, next_cursor=following)
             state = condition_state(with_claimed_in_progress(todos, claims), conditions, tx.now())
-            return Plan(items, counts, *state, claims)
+            return Plan(items, counts, *state, claims, following)
 
     def snapshot(self, scope: TurnScope) -> PlanSnapshot:
         """The whole plan for the agent loop; damaged rows are reported instead of raising (C11)."""
@@ -166,17 +188,30 @@ class Plans(ConditionService, PlanClaims):
 
 def create_todos(tx: Transaction, scope: TurnScope, items: Sequence[NewTodo], reason: str) -> CreatedTodos:
     """`Plans.create` inside the caller's transaction."""
+    return _create_todos(tx, scope, items, reason, None)[0]
+
+
+def _create_todos(
+    tx: Transaction, scope: TurnScope, items: Sequence[NewTodo], reason: str, index: PlanIndex | None
+) -> tuple[CreatedTodos, PlanIndex | None]:
+    """Also returns the index of a large plan, to be used after the commit."""
     status = PLAN.advance(NEW, PlanAction.CREATE, scope.actor.role)
     has_conditions = any(item.blocked_by or item.resources for item in items)
     existing: Sequence[TurnTodo] = ()
+    titles: repository.Rows = ()
     if has_conditions:
         # Conflicts involve every todo of the plan, so whole rows are read instead of titles.
         lock_turn(tx, scope)
+        index = None
         titles, existing = repository.read_titles_and_todos(tx, scope.turn_id)
-    else:
+    elif index is None or not index.catch_up(repository.lock_and_read_events(tx, scope, index.version)):
+        index = None
         titles = repository.lock_and_read_titles(tx, scope)
-    counts = repository.count_statuses(row[1] for row in titles)
-    positions, shifts = plan_validation.assign_positions(_check_room(len(titles), len(items)), items)
+    if index is not None:
+        total, pending = index.total, index.pending
+    else:
+        total, pending = len(titles), repository.count_statuses(row[1] for row in titles)[PlanStatus.PENDING]
+    positions, shifts = plan_validation.assign_positions(_check_room(total, len(items)), items)
     now = tx.now()
     todos = [_new_todo(scope, item, status, position, now) for item, position in zip(items, positions, strict=True)]
     conditions = _conditions(items, todos, titles, now) if has_conditions else {}
@@ -186,7 +221,8 @@ def create_todos(tx: Transaction, scope: TurnScope, items: Sequence[NewTodo], re
     changes = [todo_change(scope, PlanAction.CREATE, None, todo, reason, todo.creation_data()) for todo in todos]
     if shifts:
         changes[0].data["shifts"] = [[shift.start, shift.end, shift.by] for shift in shifts]
-    conflicts = plan_validation.duplicate_titles(titles, todos)
+    open_ids = index.open_ids if index else plan_validation.open_ids_by_title(titles, todos).__getitem__
+    conflicts = plan_validation.duplicate_titles(open_ids, todos)
     if conditions:
         before = condition_repository.read_conditions(tx, scope.turn_id)
         added = [condition for of_todo in conditions.values() for condition in of_todo]
@@ -196,9 +232,12 @@ def create_todos(tx: Transaction, scope: TurnScope, items: Sequence[NewTodo], re
                 change.data["conditions"] = [condition.event_data() for condition in conditions[change.subject]]
         ordered = sorted([*_shifted(existing, shifts), *todos], key=lambda todo: todo.priority)
         conflicts += explain_conflicts(ordered, [*before, *added], conditions, now)
-    event_log.append(tx, *changes)
-    pending = counts[PlanStatus.PENDING] + len(todos)
-    return CreatedTodos(todos, pending, plan_validation.limit_conflicts(conflicts))
+    version = event_log.append(tx, *changes)
+    if index is None and total >= MIN_INDEXED:
+        index = PlanIndex(titles)
+    if index is not None:
+        index.add(todos, version)
+    return CreatedTodos(todos, pending + len(todos), plan_validation.limit_conflicts(conflicts)), index
 
 
 def start_todo(tx: Transaction, scope: TurnScope, todo: TurnTodo, reason: str, *, fence: int | None = None) -> TurnTodo:
@@ -246,6 +285,23 @@ def _claim_guard(tx: Transaction, scope: TurnScope, fence: int | None) -> Any:
 def _remaining(tx: Transaction, scope: TurnScope) -> int:
     counts = TurnTodoRepository(tx).count_by_status(scope.turn_id)
     return counts[PlanStatus.PENDING] + counts[PlanStatus.IN_PROGRESS]
+
+
+def _position_of(tx: Transaction, scope: TurnScope, cursor: str) -> int:
+    """The position of the last todo of the page before. It may have changed since; so the cursor is its id."""
+    todo = TurnTodoRepository(tx).find_by_id(cursor)
+    if todo is None or todo.turn_id != scope.turn_id:
+        raise InvalidInput(
+            f"cursor: {excerpt(cursor)!r} is not a nextCursor of this plan. Leave it out to begin with the first page."
+        )
+    return todo.priority
+
+
+def _page(items: list[TurnTodo], limit: int | None) -> tuple[list[TurnTodo], str | None]:
+    """The todos of a page, and the cursor of the next one."""
+    if limit is None or len(items) <= limit:
+        return items, None
+    return items[:limit], items[limit - 1].id
 
 
 def _positions_valid(items: Sequence[TurnTodo], total: int) -> bool:

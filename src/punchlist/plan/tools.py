@@ -115,6 +115,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             {**todo_json(todo), **condition_json(plan, todo.id), **_claim_json(plan, todo.id)} for todo in plan.items
         ],
         "summary": plan.summary,
+        **({} if plan.next_cursor is None else {"nextCursor": plan.next_cursor}),
     }
 
 
@@ -179,14 +180,27 @@ def _create_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
 
 def _list_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
-        return _result(plan_json(plans().list(scope, plan_validation.parse_status_filter(args.get("status")))))
+        states = plan_validation.parse_status_filter(args.get("status"))
+        limit = plan_validation.parse_limit(args.get("limit"))
+        cursor = plan_validation.parse_cursor(args.get("cursor"))
+        return _result(plan_json(plans().list(scope, states, limit=limit, cursor=cursor)))
 
     return ListToolSpec(
         name="list_todo",
         title="Read the plan",
         description="List this turn's todos in order; the open ones, unless a status is given. "
-        "waitsFor says why a todo cannot be started yet; answers has the answers received.",
-        input_schema=schema(status={"type": "string", "enum": list(plan_validation.FILTERS)}),
+        "waitsFor says why a todo cannot be started yet; answers has the answers received. If the result has "
+        "nextCursor, there are more: pass it as cursor.",
+        input_schema=schema(
+            status={"type": "string", "enum": list(plan_validation.FILTERS)},
+            limit={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": plan_validation.MAX_PLAN,
+                "description": f"Most todos in the result; {plan_validation.DEFAULT_PAGE} if left out",
+            },
+            cursor={"type": "string", "description": "nextCursor of the previous result"},
+        ),
         output_schema=schema(
             ["items", "summary"],
             items={"type": "array", "items": _TODO},
@@ -198,6 +212,7 @@ def _list_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
                 completed=_INTEGER,
                 cancelled=_INTEGER,
             ),
+            nextCursor=_STRING,
         ),
         roles=PLANNERS | {Role.VIEWER},
         read_only=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,6 +15,8 @@ from punchlist.plan.model import NewCondition, NewTodo, TurnTodo
 
 MAX_BATCH: Final = 1_000
 MAX_PLAN: Final = 10_000
+DEFAULT_PAGE: Final = 200
+"""Todos in one result of `list_todo`."""
 MAX_TITLE_LENGTH: Final = 500
 MAX_BLOCK_LENGTH: Final = 20_000
 MAX_AGENT_TYPE_LENGTH: Final = 100
@@ -101,6 +103,22 @@ def parse_status_filter(raw: Any) -> frozenset[PlanStatus] | None:
     if isinstance(raw, str) and raw in FILTERS:
         return FILTERS[raw]
     raise InvalidInput(f"status: must be one of {', '.join(FILTERS)}, got {text.display_value(raw)}")
+
+
+def parse_limit(raw: Any) -> int:
+    if raw is None:
+        return DEFAULT_PAGE
+    if isinstance(raw, bool) or not isinstance(raw, int) or not 1 <= raw <= MAX_PLAN:
+        raise InvalidInput(f"limit: must be a whole number from 1 to {MAX_PLAN:,}, got {_describe(raw)}")
+    return raw
+
+
+def parse_cursor(raw: Any) -> str | None:
+    if raw is None:
+        return None
+    if problem := text.line_problem(raw, max_length=MAX_ID_LENGTH):
+        raise InvalidInput(f"cursor: {problem}")
+    return str(raw).strip()
 
 
 def parse_end_action(raw: Any) -> PlanAction:
@@ -226,18 +244,30 @@ def normalized_title(title: str) -> str:
     return " ".join(str(title).casefold().split())
 
 
-def duplicate_titles(existing: Iterable[Sequence[Any]], new: Sequence[TurnTodo]) -> list[str]:
-    """Messages about new todos that share their title with another open todo.
+def open_ids_by_title(existing: Iterable[Sequence[Any]], new: Sequence[TurnTodo]) -> dict[str, list[str]]:
+    """The ids of open todos that share their normalized title with a new one.
 
     `existing` has id, status and title of the todos that were there before.
     """
+    found: dict[str, list[str]] = {normalized_title(todo.title): [] for todo in new}
+    for todo_id, status, title in existing:
+        group = found.get(normalized_title(title))
+        if group is not None and status in OPEN:
+            group.append(todo_id)
+    return found
+
+
+def duplicate_titles(open_ids: Callable[[str], Sequence[str]], new: Sequence[TurnTodo]) -> list[str]:
+    """Messages about new todos that share their title with another open todo.
+
+    `open_ids` returns the todos that were there before, by their normalized title.
+    """
     groups: dict[str, list[str]] = {}
     for todo in new:
-        groups.setdefault(normalized_title(todo.title), []).append(todo.id)
-    for todo_id, status, title in existing:
-        group = groups.get(normalized_title(title))
-        if group is not None and status in OPEN:
-            group.insert(0, todo_id)
+        title = normalized_title(todo.title)
+        if title not in groups:
+            groups[title] = list(open_ids(title))
+        groups[title].append(todo.id)
     if all(len(ids) == 1 for ids in groups.values()):
         return []
     messages = []

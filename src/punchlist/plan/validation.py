@@ -109,7 +109,7 @@ def parse_limit(raw: Any) -> int:
     if raw is None:
         return DEFAULT_PAGE
     if isinstance(raw, bool) or not isinstance(raw, int) or not 1 <= raw <= MAX_PLAN:
-        raise InvalidInput(f"limit: must be a whole number from 1 to {MAX_PLAN:,}, got {_describe(raw)}")
+        raise InvalidInput(f"limit: must be a whole number from 1 to {MAX_PLAN:,}, got {text.display_value(raw)}")
     return raw
 
 

@@ -15,17 +15,20 @@ import pytest
 from tests.conftest import StoppedClock
 from tests.contract.missions import Team, developer_experience
 
+from punchlist.audit.check import check
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.engine.periodic import PeriodicTasks, enqueue_cycle
 from punchlist.errors import Conflict
 from punchlist.kernel.clock import timestamp
+from punchlist.missions.changes import MissionAction
 from punchlist.missions.planning.cadence import due_tick
 from punchlist.missions.service import Missions
 from punchlist.runs.model import Run
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
 CRON: Final = "*/30 * * * *"
@@ -86,7 +89,53 @@ def test_clocks_that_jump_both_ways_begin_every_cycle_once(
             end_cycles(team)
     begun = [run.id for run in cycles(team.store)]
     assert begun
-    assert begun == sorted(set(begun))
+    assert len(begun) == len(set(begun))
+    # Every real tick had its cycle too, or joined one that was open: a clock that is ahead takes nothing away.
+    taken = [event.reason for event in team.trail() if event.action == MissionAction.TAKE_TICK]
+    real = [timestamp(start + timedelta(minutes=minutes)) for minutes in range(30, 4 * 60, 30)]
+    assert [tick for tick in real if taken.count(f"the cycle of {tick}") != 1] == []
+    assert len(taken) == len(set(taken))
+    assert check(team.store, SCHEMA_VERSION).problems == []
+
+
+@pytest.mark.spec("M12")
+@pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(days=1)], ids=["hours", "days"])
+def test_a_clock_that_was_ahead_and_is_set_back_loses_no_cycle(
+    team: Team, clock: StoppedClock, jump: timedelta
+) -> None:
+    worker, start = periodic_tasks(team.store), clock.now
+    clock.now = start + jump + timedelta(minutes=1)
+    asyncio.run(worker.run())
+    end_cycles(team)
+    ahead = team.mission.last_tick
+    # Restarted with the right time, past the moment that the wrong clock had shown.
+    worker = periodic_tasks(team.store)
+    count = 2 * int(jump / timedelta(minutes=30))
+    for number in range(1, count + 1):
+        clock.now = start + number * timedelta(minutes=30)
+        for _ in range(2):
+            asyncio.run(worker.run())
+        end_cycles(team)
+    begun = sorted(run.id.removeprefix(f"cycle-{team.slug}-") for run in cycles(team.store))
+    assert ahead in begun
+    assert begun == [timestamp(start + number * timedelta(minutes=30)) for number in range(1, count + 1)]
+
+
+@pytest.mark.spec("M12")
+@pytest.mark.parametrize("jump", [timedelta(hours=1), timedelta(days=1)], ids=["hours", "days"])
+def test_a_clock_that_is_set_back_repeats_no_cycle(team: Team, clock: StoppedClock, jump: timedelta) -> None:
+    worker, start = periodic_tasks(team.store), clock.now
+    ticks = int(jump / timedelta(minutes=30)) + 2
+    for number in range(1, ticks):
+        clock.now = start + number * timedelta(minutes=30)
+        asyncio.run(worker.run())
+        end_cycles(team)
+    before = [run.id for run in cycles(team.store)]
+    for number in range(1, ticks):
+        clock.now = start + number * timedelta(minutes=30)
+        asyncio.run(periodic_tasks(team.store).run())
+        end_cycles(team)
+    assert [run.id for run in cycles(team.store)] == before
 
 
 @pytest.mark.spec("M12")

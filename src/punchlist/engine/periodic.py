@@ -11,6 +11,7 @@ from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import repository as conversation_repository
 from punchlist.errors import Conflict, PunchlistError
 from punchlist.kernel.actors import SYSTEM
+from punchlist.kernel.clock import timestamp
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import check_active
 from punchlist.missions.config.policy import cadence_of
@@ -56,6 +57,8 @@ class PeriodicTasks:
         self._services = services
         self._overdue = OverdueService(services.store)
         self._swept: dict[str, datetime] = {}
+        self._taken: dict[str, str] = {}
+        """By mission: a tick that has had its cycle, so that its events are read once per tick."""
 
     async def run(self) -> None:
         # In a thread, because it reads all missions.
@@ -86,14 +89,22 @@ class PeriodicTasks:
         schedule = cadence_of(mission)
         if schedule.cron is None:
             return
-        tick = cadence.due_tick(schedule.cron, schedule.timezone, mission.last_tick, mission.created_at, now)
-        if tick is None:
+        # A clock was ahead when the last cycle was started: the ticks until then have not had theirs.
+        ahead = mission.last_tick is not None and mission.last_tick > timestamp(now)
+        last_tick = None if ahead else mission.last_tick
+        tick = cadence.due_tick(schedule.cron, schedule.timezone, last_tick, mission.created_at, now)
+        if tick is None or (ahead and self._is_taken(mission, tick)):
             return
         # A worker that dies before `take_tick` queues the same run again, which is idempotent. A tick that falls into
         # an open cycle is served by that cycle.
         with suppress(Conflict):
             enqueue_cycle(self._services.store, scope, mission, f"cycle-{mission.slug}-{tick}")
         self._services.missions.take_tick(scope, mission.id, tick)
+
+    def _is_taken(self, mission: Mission, tick: str) -> bool:
+        if self._taken.get(mission.id) != tick and self._services.missions.is_taken(mission.id, tick):
+            self._taken[mission.id] = tick
+        return self._taken.get(mission.id) == tick
 
     def _answer_chats(self) -> None:
         with self._services.store.read() as tx:

@@ -64,6 +64,15 @@ TAKE_TICK: Final = Statement(
 )
 
 
+HAS_EVENT: Final = Statement(
+    "SELECT 1 FROM events WHERE stream = :stream AND action = :action AND reason = :reason LIMIT 1"
+)
+
+
+def has_event(tx: Transaction, stream: str, action: str, reason: str) -> bool:
+    return tx.one(HAS_EVENT, stream=stream, action=str(action), reason=reason) is not None
+
+
 def insert_mission(tx: Transaction, mission: Mission) -> bool:
     """False when the slug is taken."""
     return INSERT_MISSION(tx, mission, checksum=mission.checksum())

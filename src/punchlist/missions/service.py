@@ -20,7 +20,7 @@ from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem
 from punchlist.missions import chats
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import MissionAction, MissionWrite, find_mission, lock_mission
+from punchlist.missions.changes import MissionAction, MissionWrite, event_stream, find_mission, lock_mission
 from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
 from punchlist.missions.config.diff import change_lines, creation_lines
 from punchlist.missions.model import ChatChannel, Mission, PillarState
@@ -107,14 +107,28 @@ class Missions:
             return archived
 
     def take_tick(self, scope: Scope, mission_id: str, tick: str) -> bool:
-        """Claim a moment of the cadence for a cycle. Exactly one of all callers gets True."""
+        """Claim a moment of the cadence for a cycle. Exactly one of all callers gets True.
+
+        A tick before `last_tick` can be claimed only if `last_tick` is in the future: a clock was ahead when it was
+        claimed.
+        """
         with self._store.write() as tx:
             mission = mission_repository.lock_mission(tx, mission_id)
-            if mission is None or not mission_repository.take_tick(tx, mission_id, tick):
+            if mission is None:
                 return False
+            last = tick
+            if not mission_repository.take_tick(tx, mission_id, tick):
+                last = mission.last_tick or ""
+                if mission.status != "active" or last <= tx.now() or _is_taken(tx, mission_id, tick):
+                    return False
             write = MissionWrite(tx, scope, mission)
-            write.append(MissionAction.TAKE_TICK, mission_id, f"the cycle of {tick}", {"last_tick": tick})
+            write.append(MissionAction.TAKE_TICK, mission_id, _tick_reason(tick), {"last_tick": last})
             return True
+
+    def is_taken(self, mission_id: str, tick: str) -> bool:
+        """Whether a cycle was started for a tick. Reads the events of the mission."""
+        with self._store.read() as tx:
+            return _is_taken(tx, mission_id, tick)
 
     def get(self, slug: str) -> Mission:
         with self._store.read() as tx:
@@ -243,3 +257,11 @@ def _warnings(config: MissionConfig, counts: Mapping[str, int]) -> list[str]:
 
 def _todos(count: int) -> str:
     return "1 todo" if count == 1 else f"{count} todos"
+
+
+def _tick_reason(tick: str) -> str:
+    return f"the cycle of {tick}"
+
+
+def _is_taken(tx: Transaction, mission_id: str, tick: str) -> bool:
+    return mission_repository.has_event(tx, event_stream(mission_id), MissionAction.TAKE_TICK, _tick_reason(tick))

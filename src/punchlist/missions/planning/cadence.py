@@ -1,8 +1,10 @@
 """When the cycles of a mission are due: a five-field cron expression in the mission's time zone.
 
 Only the latest past tick counts, and only if it is later than the tick of the last cycle: one cycle makes up for any
-number of missed ones, and setting the clock back repeats none. The fields match local time. Daylight saving changes
-are handled like this:
+number of missed ones, and setting the clock back repeats none. If the tick of the last cycle is in the future, a clock
+was ahead when it was started: the ticks until then get their cycles too, each once (`engine/periodic.py`).
+
+The fields match local time. Daylight saving changes are handled like this:
 
 - a local time that is skipped in spring runs at the moment of the change;
 - a local time that occurs twice in autumn runs once, the first time;

@@ -44,11 +44,14 @@ class Agent:
         policy: Policy | None = None,
         concurrent: int = 10,
         env_pass: tuple[str, ...] = (),
+        sandbox: SandboxSettings | None = None,
     ) -> None:
         self.root = root
         self.seen: list[str] = []
         self._more = asyncio.Event()
-        self._tools = native_tools(workspace or Workspace(root, also), redact, SandboxSettings(env_pass=env_pass))
+        self._tools = native_tools(
+            workspace or Workspace(root, also), redact, sandbox or SandboxSettings(env_pass=env_pass)
+        )
         self._policy = policy or Policy(Mode.YOLO)
         self._around = ExecutionEnvironment(output, redact)
         self._concurrent = concurrent

@@ -38,6 +38,8 @@ def command_tool(
         shell = shutil.which("bash") or "/bin/sh"
         environment = without_secrets(os.environ, sandbox.env_pass)
         arguments = [shell, "-c", "--", command]
+        if sandbox.is_on:
+            arguments = await _in_sandbox(arguments, sandbox, workspace)
         return await run_program(arguments, workspace, running, timeout, redact, environment=environment)
 
     return FunctionTool(
@@ -45,9 +47,19 @@ def command_tool(
         effect=Effect.EXECUTE,
         # The command has its own time limit, which the model can choose.
         time_limit=MAX_TIMEOUT + 60,
-        preview=lambda command, **_: f"$ {command}\n\nin {workspace.root}",
+        preview=lambda command, **_: f"$ {command}\n\nin {workspace.root}{' (sandbox)' if sandbox.is_on else ''}",
         command=lambda command, **_: command,
     )
+
+
+async def _in_sandbox(arguments: list[str], sandbox: SandboxSettings, workspace: Workspace) -> list[str]:
+    from punchlist.tools.sandbox_command import SandboxUnavailable, sandboxed
+
+    try:
+        # In a thread: the first use starts a program.
+        return await asyncio.to_thread(sandboxed, arguments, sandbox, workspace.root, workspace.folders[1:])
+    except SandboxUnavailable as error:
+        raise ToolFailure(str(error)) from None
 
 
 async def run_program(

@@ -97,3 +97,12 @@ def merge_sandbox(layers: Sequence[SandboxSettings]) -> SandboxSettings:
         writable=tuple(folder for layer in layers for folder in layer.writable),
         env_pass=tuple(pattern for layer in layers for pattern in layer.env_pass),
     )
+
+
+def describe(settings: SandboxSettings, workspace: Path) -> str:
+    """One sentence on what commands can reach, for `policy explain`."""
+    if not settings.is_on:
+        return "Commands run without a sandbox, with your access to files and network."
+    folders = ", ".join(map(str, (workspace, *settings.writable)))
+    network = "with" if settings.network else "without"
+    return f"Commands run in a sandbox: they can write to {folders} and to a private /tmp, {network} network."

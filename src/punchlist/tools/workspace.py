@@ -34,6 +34,11 @@ class Workspace:
         """Resolves paths for the rules of the policy."""
         return PathResolver(self.root, self._allowed[1:])
 
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The root and the other allowed folders."""
+        return self._allowed
+
     def locate(self, path: str) -> Path:
         """Resolve a path given by a model; refuse one that leads outside."""
         if "\x00" in path or len(path) > MAX_PATH_LENGTH:

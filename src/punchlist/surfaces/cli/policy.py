@@ -56,6 +56,8 @@ def explain(
     if len(told["parts"]) > 1:
         for part in told["parts"]:
             lines.append(f"  {part['decision']:<5}  {excerpt(part['part'], 40):<40}  {visible(part['why'])}")
+    if told["sandbox"]:
+        lines.append(visible(told["sandbox"]))
     cli.show(told, lines)
 
 
@@ -64,6 +66,7 @@ async def _explain(site: ToolSite, name: str, arguments: Any, mode: Mode | None)
     from punchlist.kernel.tool import parse_arguments as checked
     from punchlist.toolcalls.policy import strictest
     from punchlist.toolcalls.validation import unknown_tool
+    from punchlist.tools.sandbox import describe
     from punchlist.tools.tool_session import available_tools, session_policy
 
     async with available_tools(site) as (tools, notes):
@@ -75,6 +78,7 @@ async def _explain(site: ToolSite, name: str, arguments: Any, mode: Mode | None)
         policy = session_policy(site, mode, site.call_service())
         parts = policy.judge(tool, arguments)
         decision = strictest(parts)
+        runs_command = tool.command(arguments) is not None
     told = [{"part": one.part, "decision": one.decision.verdict.value, "why": one.decision.why} for one in parts]
     return {
         "tool": name,
@@ -83,6 +87,7 @@ async def _explain(site: ToolSite, name: str, arguments: Any, mode: Mode | None)
         "why": decision.why,
         "rule": str(decision.rule) if decision.rule else None,
         "parts": told,
+        "sandbox": describe(site.settings.sandbox, site.root) if runs_command else None,
     }, list(notes)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import echo, format_time, terminal_width
-from punchlist.surfaces.conversation_view import CallStep, MessageStep, ReplyStep, Step, TurnView
+from punchlist.surfaces.conversation_export import CallStep, MessageStep, ReplyStep, Step, TurnView
 
 INDENT: Final = "  "
 _MIN_WIDTH: Final = 40

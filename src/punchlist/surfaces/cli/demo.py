@@ -25,7 +25,7 @@ from punchlist.surfaces.cli.worker import run_worker
 if TYPE_CHECKING:
     from punchlist.app import Services
     from punchlist.missions.model import Mission
-    from punchlist.surfaces.conversation_view import CallStep, TurnView
+    from punchlist.surfaces.conversation_export import CallStep, TurnView
 
 
 GOAL: Final = "Get release 1.2 ready."
@@ -134,7 +134,7 @@ def _play(services: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
 
 def _echo_story(services: Services, mission: Mission) -> None:
     from punchlist.surfaces.cli.mission_view import board_lines
-    from punchlist.surfaces.conversation_view import TurnView, build_view
+    from punchlist.surfaces.conversation_export import TurnView, build_view
     from punchlist.views.missions import read_board
 
     (state,) = services.missions.pillars(mission)
@@ -154,7 +154,7 @@ def _echo_story(services: Services, mission: Mission) -> None:
 
 
 def _echo_turn(turn: TurnView) -> None:
-    from punchlist.surfaces.conversation_view import MessageStep, ReplyStep
+    from punchlist.surfaces.conversation_export import MessageStep, ReplyStep
 
     for step in turn.steps:
         match step:

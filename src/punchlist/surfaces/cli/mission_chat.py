@@ -101,7 +101,7 @@ def show(
     """Show the messages of a chat, and the messages that wait for delivery."""
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.surfaces.cli import mission_chat_view
-    from punchlist.surfaces.conversation_json import conversation_json
+    from punchlist.surfaces.conversation_export import conversation_json
 
     services = cli.services()
     conversation = services.conversations.get(_conversation_id(services, chat))

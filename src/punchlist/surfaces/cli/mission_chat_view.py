@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from punchlist.agent.message_kinds import TEXT
-from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import ChatEntry, MessageRole, NoticeKind, QueuedMessage
-from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible, visible_block
-from punchlist.models.model import CallReturn, Message, Reply
+from punchlist.models.model import CallReturn, Reply
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, line_width
-from punchlist.surfaces.conversation_json import message_json
+from punchlist.surfaces.conversation_export import message_json, parse_message
 
 _INDENT: Final = "  "
 _SHOWN_IN_FULL: Final = frozenset({TEXT, *(notice.value for notice in NoticeKind)})
@@ -39,7 +37,7 @@ def _entry_lines(entry: ChatEntry, cells: int) -> Iterator[str]:
     message = entry.message
     agent = visible(entry.turn.agent_id) if entry.turn else "punchlist"
     indent = _INDENT if entry.turn and entry.turn.parent_turn_id else ""
-    match _parse(entry):
+    match parse_message(message):
         case Reply(text=text, calls=calls):
             if text.strip():
                 yield f"\n{indent}{format_time(message.created_at)}  {agent}"
@@ -57,13 +55,6 @@ def _entry_lines(entry: ChatEntry, cells: int) -> Iterator[str]:
         case _:
             text = " ".join(message.content.split())
             yield fit_line(f"{indent}{_INDENT}{visible(message.kind)}: {visible(text)}", cells)
-
-
-def _parse(entry: ChatEntry) -> Message | None:
-    try:
-        return from_stored(entry.message)
-    except StoreDamaged:
-        return None
 
 
 def _author(entry: ChatEntry, agent: str) -> str:

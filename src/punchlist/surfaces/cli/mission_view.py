@@ -25,7 +25,7 @@ from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
 from punchlist.surfaces.cli.plot import sparkline
-from punchlist.surfaces.conversation_json import message_json
+from punchlist.surfaces.conversation_export import message_json
 from punchlist.views.missions import MissionBoard, TodoDetail
 
 ICONS: Final = {

@@ -24,7 +24,7 @@ from punchlist.surfaces.cli.context import (
 if TYPE_CHECKING:
     from punchlist.app import Services
     from punchlist.conversations.model import Conversation, ConversationOverview
-    from punchlist.surfaces.conversation_view import MessageStep, TurnView
+    from punchlist.surfaces.conversation_export import MessageStep, TurnView
 
 app = typer.Typer(help="List, show, export and end sessions. Without a subcommand, list them.", cls=ListByDefault)
 
@@ -66,7 +66,7 @@ def _state(overview: ConversationOverview) -> str:
 
 
 def _overview_json(overview: ConversationOverview, current: str) -> dict[str, Any]:
-    from punchlist.surfaces.conversation_json import conversation_json
+    from punchlist.surfaces.conversation_export import conversation_json
 
     last = overview.last
     return {
@@ -91,7 +91,7 @@ def show(
     """Show the turns of a session: requests, replies, calls with their results, and how each turn ended."""
     from punchlist.conversations import repository
     from punchlist.surfaces.cli.conversation_text import print_conversation
-    from punchlist.surfaces.conversation_view import all_turns, build_view
+    from punchlist.surfaces.conversation_export import all_turns, build_view
 
     services = cli.in_session(session_id or session)
     found = _conversation(services)
@@ -100,7 +100,7 @@ def show(
     view = build_view(turns, messages)
     chosen = _newest(view, limit) if turn is None else [_find_turn(found, view, turn)]
     if cli.json:
-        from punchlist.surfaces.conversation_json import conversation_json, message_json, turn_json
+        from punchlist.surfaces.conversation_export import conversation_json, message_json, turn_json
 
         views = list(all_turns(chosen))
         ids = {one.turn.id for one in views}
@@ -123,14 +123,14 @@ def _conversation(services: Services) -> Conversation:
 
 def _newest(view: list[TurnView | MessageStep], limit: int) -> list[TurnView | MessageStep]:
     """The last turns, and the messages between them."""
-    from punchlist.surfaces.conversation_view import TurnView
+    from punchlist.surfaces.conversation_export import TurnView
 
     places = [place for place, step in enumerate(view) if isinstance(step, TurnView)]
     return view[places[-limit] :] if len(places) > limit else view
 
 
 def _find_turn(conversation: Conversation, view: list[TurnView | MessageStep], end: str) -> TurnView:
-    from punchlist.surfaces.conversation_view import all_turns
+    from punchlist.surfaces.conversation_export import all_turns
 
     found = [turn for turn in all_turns(view) if end and turn.turn.id.endswith(end)]
     if len(found) > 1:
@@ -158,7 +158,7 @@ def export(
 ) -> None:
     """Write a session with its turns, messages, calls, traces, plans and checklist."""
     from punchlist.import_export.files import write_file
-    from punchlist.surfaces.conversation_json import as_json, load_record
+    from punchlist.surfaces.conversation_export import as_json, load_record
 
     if output is None and format is ExportFormat.JSON:
         cli.state.json = True
@@ -169,7 +169,7 @@ def export(
     if format is ExportFormat.JSON:
         text = to_json_text(as_json(record), indent=2) + "\n"
     else:
-        from punchlist.surfaces.conversation_markdown import as_markdown
+        from punchlist.surfaces.conversation_export import as_markdown
 
         text = as_markdown(record)
     if output is None:
@@ -187,7 +187,7 @@ def end(
     session: SessionOption = None,
 ) -> None:
     """End the open turn of a session. Its plan stays as it is; the next use opens a new turn."""
-    from punchlist.surfaces.conversation_json import stored_turn_json
+    from punchlist.surfaces.conversation_export import stored_turn_json
 
     services = cli.in_session(session_id or session)
     turn = services.conversations.end_turn(cli.user_scope(services), reason=reason)

@@ -64,6 +64,14 @@ class Crowd:
 
     def go(self, database: str, job: str, *, processes: int, times: int = 1, threads: int = 1) -> list[Outcome]:
         """Let `processes` × `threads` callers do `job` at the same moment, each `times` times."""
+        try:
+            return self._go(database, job, processes=processes, times=times, threads=threads)
+        except BaseException:
+            # Some may still be at work for a test that has failed.
+            self.end()
+            raise
+
+    def _go(self, database: str, job: str, *, processes: int, times: int, threads: int) -> list[Outcome]:
         while len(self.workers) < processes:
             self.workers.append(Worker())
         chosen = self.workers[:processes]
@@ -79,6 +87,7 @@ class Crowd:
     def end(self) -> None:
         for worker in self.workers:
             worker.kill()
+        self.workers.clear()
 
 
 def codes(outcomes: Sequence[Outcome]) -> Counter[str]:

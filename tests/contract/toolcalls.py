@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tests.conftest import ROOT
+from tests.parent_death import end_with_parent
 
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import Actor, Role
@@ -418,4 +419,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main()

@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Barrier
 
+from tests.parent_death import end_with_parent
+
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
@@ -112,4 +114,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main()

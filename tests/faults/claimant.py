@@ -12,6 +12,7 @@ import sys
 from threading import Event
 
 from tests.faults.processes import spin
+from tests.parent_death import end_with_parent
 
 from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import TurnScope
@@ -73,4 +74,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main()

@@ -17,6 +17,7 @@ from threading import Barrier
 from tests.contract.missions import BUILD, ONBOARDING, SLUG
 from tests.contract.writer import told
 from tests.faults.processes import ROOT, module
+from tests.parent_death import end_with_parent
 
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import MissionScope, NewMissionTodo
@@ -111,6 +112,14 @@ class Crew:
 
     def go(self, task: Task, processes: int) -> list[Outcome]:
         """What came of all the calls of so many processes, which begin at the same moment."""
+        try:
+            return self._go(task, processes)
+        except BaseException:
+            # Some may still be at work for a test that has failed.
+            self.end()
+            raise
+
+    def _go(self, task: Task, processes: int) -> list[Outcome]:
         command = module("tests.faults.mission_writer")
         while len(self._processes) < processes:
             self._processes.append(
@@ -129,6 +138,7 @@ class Crew:
         for process in self._processes:
             process.kill()
             process.communicate()
+        self._processes.clear()
 
 
 def _send(process: subprocess.Popen[str], line: str) -> None:
@@ -155,4 +165,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main()

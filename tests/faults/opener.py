@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 
 from tests.faults.script import Script
+from tests.parent_death import end_with_parent
 
 
 def main(session: str) -> None:
@@ -23,4 +24,5 @@ def main(session: str) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main(*sys.argv[1:])

@@ -80,6 +80,7 @@ def claimants(address: str, turn: TurnScope, folder: Path, count: int) -> Iterat
     finally:
         for process in started.processes:
             process.kill()
+        for process in started.processes:
             process.communicate()
 
 

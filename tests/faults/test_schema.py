@@ -170,6 +170,7 @@ class _Opener:
         return self._process.stdout.readline().strip()
 
     def end(self) -> None:
+        self._process.kill()
         self._process.communicate()
 
 

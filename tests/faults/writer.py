@@ -9,6 +9,7 @@ import sys
 from itertools import count
 
 from tests.faults.script import Script
+from tests.parent_death import end_with_parent
 
 
 def main(address: str, session: str, first: str) -> None:
@@ -19,4 +20,5 @@ def main(address: str, session: str, first: str) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     main(*sys.argv[1:])

@@ -25,6 +25,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.plan.service import Plans
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
+from punchlist.surfaces.cli.agent_guard import AGENT_VARIABLES
 
 ROOT = Path(__file__).parent.parent
 SOAK = bool(os.environ.get("PUNCHLIST_SOAK"))
@@ -253,7 +254,12 @@ def project(tmp_path: Path) -> Path:
 def environment(tmp_path: Path) -> dict[str, str]:
     """What a person's shell has, with a home of its own and none of our variables."""
     theirs = ("PUNCHLIST_", "XDG_", "ANTHROPIC_", "OPENAI_", "OLLAMA_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        # An agent may run the tests; the commands in them are a person's.
+        if not name.startswith(theirs) and name not in AGENT_VARIABLES
+    }
     return {**kept, "HOME": str(tmp_path / "home"), "COLUMNS": "80", "NO_COLOR": "1"}
 
 

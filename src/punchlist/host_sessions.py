@@ -68,6 +68,11 @@ class HostSessions:
                 return session
         return stored.known.get(host_session or "", self._default)
 
+    def agent_among(self, processes: Sequence[ParentProcess]) -> int | None:
+        """The first of these processes that is an agent with a session here; None if none is."""
+        owners = set(self._read().taken.values())
+        return next((one.pid for one in processes if owners and process_identity(one.pid) in owners), None)
+
     def acquire(self, agent: str, host_session: str | None = None) -> str:
         """As `find`, but an agent without a session gets one."""
         parents = host_processes()

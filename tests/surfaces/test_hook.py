@@ -20,8 +20,8 @@ from tests.faults.processes import together
 from tests.faults.screen import ESCAPES, acting
 from tests.surfaces.mcp_client import WireClient
 
+from punchlist.integrations.hook_log import write_log
 from punchlist.storage.schema_version import VERSION_TABLE
-from punchlist.surfaces.hooks.log import write_log
 
 Hook = Callable[..., dict[str, Any]]
 

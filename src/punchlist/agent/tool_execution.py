@@ -52,10 +52,14 @@ class ToolExecution:
         self._scheduler = session.scheduler
         self._service = session.calls
         self._tools = session.tools
+        self._policy = session.policy
         self._bridge = bridge
         self._waits = waits
 
     async def run(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
+        if self._policy.session_rules:
+            # One of them can have been revoked.
+            self._policy.session_rules = await self._bridge(self._service.session_rules)
         batch = self._scheduler.schedule([_request(call, call.id) for call in calls], signal)
         return _results(calls, await self._finished(batch))
 
@@ -124,7 +128,7 @@ class ToolExecution:
         """Apply the answers that were given while no process waited for them."""
         for call_id, answer in answers.items():
             if not signal.is_set:
-                payload = {"by": answer.actor, "reason": answer.reason, "arguments": answer.arguments}
+                payload = answer.payload
                 # The call may need no answer now, and the scheduler finds stored answers itself.
                 with suppress(NotWaiting):
                     await self._scheduler.handle_confirmation_response(call_id, None, answer.outcome, payload=payload)

@@ -36,7 +36,7 @@ from punchlist.tokens.lifecycle import TokenAction
 from punchlist.toolcalls import replay as toolcalls_replay
 from punchlist.toolcalls import repository as tool_records
 from punchlist.toolcalls.lifecycle import ApprovalAction, CallAction
-from punchlist.toolcalls.service import RULE_ADDED
+from punchlist.toolcalls.rule_store import RULE_ADDED
 
 MAX_PROBLEMS: Final = 20
 LARGE_ROWS: Final = 1_000_000
@@ -211,9 +211,7 @@ def _compare_tool_calls(tx: Transaction, owner: str, events: list[Event]) -> Ite
     for call_id in replayed | found:
         if toolcalls_replay.call_differs(replayed.get(call_id), found.get(call_id)):
             yield f"toolcalls:{owner}: call {call_id} differs from its events"
-    if sorted(toolcalls_replay.replay_rules(events)) != sorted(
-        rule for rule, _ in tool_records.session_rules(tx, owner)
-    ):
+    if sorted(toolcalls_replay.replay_rules(events)) != sorted(tool_records.rules_of_conversation(tx, owner)):
         yield f"toolcalls:{owner}: its rules differ from its events"
 
 

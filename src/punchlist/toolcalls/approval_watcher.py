@@ -10,11 +10,12 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from punchlist.errors import PunchlistError, StoreError
+from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import Clock
 from punchlist.toolcalls import approvals
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, OnExpiry
 from punchlist.toolcalls.batch import CallEntry
-from punchlist.toolcalls.call_table import CallEnding, CallTable
+from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation
 from punchlist.toolcalls.lifecycle import TOOL_CALL, CallAction
 from punchlist.toolcalls.listeners import AskPerson, Journal
 from punchlist.toolcalls.model import CancelledToolCall, ScheduledToolCall, WaitingToolCall
@@ -25,6 +26,8 @@ POLL_INTERVAL: Final = 0.05
 """Seconds between two looks for answers and expiry."""
 
 _LOG: Final = logging.getLogger(__name__)
+_PERSON: Final = Actor(Role.PERSON, "person")
+"""Who changed the mode of a policy."""
 
 
 OnAnswer = Callable[[str, ApprovalAnswer, bool], None]
@@ -149,6 +152,8 @@ class ApprovalResponder:
         approvals.validate_answer(entry.call.question, answer)
         if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is not None:
             return self._validator.revalidate(entry.validated, answer.arguments, self._clock())
+        if answer.proceeds:
+            self._validator.check_unchanged(entry.validated)
         return entry.validated
 
     def apply(self, entry: CallEntry, answer: ApprovalAnswer) -> None:
@@ -166,6 +171,18 @@ class ApprovalResponder:
             self._calls.reorder(entry.batch)
         if rules := approvals.rules_from_answer(answer, call.question, call.tool):
             self._add_rules(rules, answer)
+
+    def judge_again(self) -> None:
+        """Let the waiting calls run that the policy allows now, and end those that it denies now."""
+        for entry in list(self._calls.open.values()):
+            if not isinstance(entry.call, WaitingToolCall) or entry.validated is None:
+                continue
+            decision = self._validator.policy.decide(entry.validated.tool, entry.validated.request.arguments)
+            if decision.verdict is Verdict.ALLOW:
+                answer = ApprovalAnswer(ApprovalOutcome.PROCEED_ONCE, _PERSON, reason=decision.why)
+                self._approve(entry, entry.validated, answer)
+            elif decision.verdict is Verdict.DENY:
+                self._calls.end(cancellation(entry, f"Denied: {decision.why}.", self._clock()))
 
     def _approve(self, entry: CallEntry, validated: ValidatedCall, answer: ApprovalAnswer) -> None:
         entry.validated = validated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel import text
@@ -78,6 +78,11 @@ class ApprovalAnswer:
     """For CANCEL: the model reads it."""
     lifetime: RuleLifetime = RuleLifetime.SESSION
     """Of the rule, for an "always" answer."""
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """For `handle_confirmation_response`."""
+        return {"by": self.actor, "reason": self.reason, "arguments": self.arguments, "lifetime": self.lifetime}
 
     @property
     def proceeds(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from punchlist.kernel.events import Event
-from punchlist.toolcalls.service import RULE_ADDED
+from punchlist.toolcalls.rule_store import RULE_ADDED, RULE_REVOKED
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, digest
 
 _NOT_IN_EVENTS: Final = frozenset({"exact", "result"})
@@ -16,7 +16,7 @@ def replay_calls(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
     """By id, the columns that the events contain."""
     replayed: dict[str, dict[str, Any]] = {}
     for event in events:
-        if event.action != RULE_ADDED:
+        if event.action not in {RULE_ADDED, RULE_REVOKED}:
             replayed.setdefault(event.subject, {}).update({**event.payload(), "status": event.to_status})
     return replayed
 

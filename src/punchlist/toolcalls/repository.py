@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from punchlist.kernel.ids import new_id
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
 from punchlist.toolcalls.lifecycle import OPEN_APPROVALS, CallStatus
@@ -53,7 +52,11 @@ OPEN_APPROVALS_OF: Final = Statement(
 ALL_OPEN_APPROVALS: Final = Statement(f"{_APPROVAL} WHERE {_OPEN} ORDER BY asked_at, call_id")
 
 INSERT_RULE: Final = insert("tool_rules", ("id", "conversation_id", "rule", "seal", "said_by", "created_at"))
-RULES: Final = Statement("SELECT rule, seal FROM tool_rules WHERE conversation_id = :conversation_id ORDER BY id")
+RULES_OF_CONVERSATION: Final = Statement(
+    "SELECT rule FROM tool_rules WHERE conversation_id = :conversation_id ORDER BY id"
+)
+RULES: Final = Statement("SELECT id, conversation_id, rule, seal, said_by, created_at FROM tool_rules ORDER BY id")
+UPDATE_SEAL: Final = Statement("UPDATE tool_rules SET seal = :seal WHERE id = :id")
 
 
 def last_position(tx: Transaction, conversation_id: str) -> int:
@@ -148,11 +151,18 @@ def open_approvals(tx: Transaction, conversation_id: str | None) -> list[StoredA
     return [StoredApproval._make(row) for row in rows]
 
 
-def insert_rule(tx: Transaction, conversation_id: str, rule: str, seal: str, said_by: str) -> None:
-    values = {"conversation_id": conversation_id, "rule": rule, "seal": seal, "said_by": said_by}
-    tx.run(INSERT_RULE, id=new_id(), created_at=tx.now(), **values)
+def insert_rule(tx: Transaction, columns: dict[str, str]) -> None:
+    tx.run(INSERT_RULE, **columns)
 
 
-def session_rules(tx: Transaction, conversation_id: str) -> list[tuple[str, str]]:
-    """Each rule with its seal."""
-    return [(row[0], row[1]) for row in tx.all(RULES, conversation_id=conversation_id)]
+def update_seal(tx: Transaction, rule_id: str, seal: str) -> None:
+    tx.run(UPDATE_SEAL, id=rule_id, seal=seal)
+
+
+def all_rules(tx: Transaction) -> list[tuple[Any, ...]]:
+    """Every rule: there are few, and which of them apply depends on what they contain."""
+    return list(tx.all(RULES))
+
+
+def rules_of_conversation(tx: Transaction, conversation_id: str) -> list[str]:
+    return [row[0] for row in tx.all(RULES_OF_CONVERSATION, conversation_id=conversation_id)]

@@ -56,7 +56,7 @@ from punchlist.toolcalls.model import (
     ToolCall,
     ToolCallRequest,
 )
-from punchlist.toolcalls.policy import Policy
+from punchlist.toolcalls.policy import Policy, RuleLifetime
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.toolcalls.validation import CallValidator, ValidatedCall, check_ids, invalid_dependencies
 
@@ -104,6 +104,7 @@ class CoreToolScheduler:
         self._timeouts = CallTimeouts(self._on_timeout)
         self._ask = ask
         self._background: set[asyncio.Task[None]] = set()
+        self._validator.policy.on_change(self._on_policy_change)
 
     @cached_property
     def _admission(self) -> CallAdmission:
@@ -162,9 +163,14 @@ class CoreToolScheduler:
         signal: CancelSignal | None = None,
         payload: Mapping[str, Any] | None = None,
     ) -> None:
-        """Apply a person's answer. `payload`: `arguments` (to modify), `reason` (to cancel), `by` (an Actor)."""
+        """Apply a person's answer.
+
+        `payload`: `arguments` (to modify), `reason` (to cancel), `by` (an Actor), `lifetime` (of an "always").
+        """
         given = payload or {}
-        answer = ApprovalAnswer(outcome, given.get("by", _PERSON), given.get("arguments"), given.get("reason", ""))
+        lifetime = given.get("lifetime", RuleLifetime.SESSION)
+        by, arguments, reason = given.get("by", _PERSON), given.get("arguments"), given.get("reason", "")
+        answer = ApprovalAnswer(outcome, by, arguments, reason, lifetime)
         self._responder.check(self._calls.waiting_entry(call_id), answer)
         if on_confirm is not None:
             confirmed = on_confirm(outcome, given)
@@ -364,6 +370,12 @@ class CoreToolScheduler:
             # It is stored as answered, so the question will not be asked again.
             self._calls.end(cancellation(entry, f"The answer is not usable. {error}", self._clock()))
         self._proceed()
+
+    def _on_policy_change(self) -> None:
+        """Judge the waiting calls again after a change of the mode."""
+        if self._calls.awaiting_approval():
+            self._responder.judge_again()
+            self._proceed()
 
     def _on_expiry(self, call_id: str) -> None:
         entry = self._calls.open.get(call_id)

@@ -26,6 +26,7 @@ from punchlist.toolcalls.lifecycle import TOOL_CALL, ApprovalStatus, CallAction,
 from punchlist.toolcalls.listeners import AnsweredElsewhere
 from punchlist.toolcalls.model import Transition, WaitingToolCall
 from punchlist.toolcalls.policy import Rule
+from punchlist.toolcalls.rule_store import AlwaysRules, call_stream
 from punchlist.toolcalls.stored_call import (
     StoredApproval,
     StoredCall,
@@ -33,7 +34,6 @@ from punchlist.toolcalls.stored_call import (
     event_data,
     event_reason,
     new_call,
-    rule_from_json,
     rule_to_json,
     to_storable_text,
 )
@@ -50,12 +50,6 @@ _UNFINISHED_CODES: Final = {
 }
 _UNFINISHED: Final = frozenset(UnfinishedCode)
 """Resuming such a call does not count as a repetition."""
-RULE_ADDED: Final = "always"
-"""The action of the event that records a new session rule."""
-
-
-def call_stream(conversation_id: str) -> str:
-    return f"toolcalls:{conversation_id}"
 
 
 ExtraWrite = Callable[[Transaction], None]
@@ -75,6 +69,7 @@ class ToolCallService:
         abandoned: bool = False,
         redactor: Redactor | None = None,
         seal: Callable[[str], str] | None = None,
+        project: str | None = None,
     ) -> None:
         """`abandoned`: the previous process of the turn is known to have lost it, even if it is alive. `seal` signs a
         stored rule for this user; without it every stored rule is trusted."""
@@ -85,7 +80,9 @@ class ToolCallService:
         self._turn_id = turn_id
         self._abandoned = abandoned
         self._redactor = redactor or Redactor()
-        self._seal = seal
+        self._rules = AlwaysRules(store, scope.conversation_id, project or workspace, seal)
+        self._unstored: list[Rule] = []
+        """Rules with a secret in them: they are valid in this process only."""
         self._owner = current_process()
         self._last: dict[str, StoredCall] = {}
         if turn_id is not None:
@@ -128,7 +125,7 @@ class ToolCallService:
             # Events are appended in the order of the transitions, not call by call.
             in_order = (step.call.request.call_id for step in transitions)
             events = [changes[call_id].pop(0) for call_id in in_order if call_id in after]
-            events += [self._add_rule(tx, rule, actor) for rule, actor in rules if not self._holds_secret(rule)]
+            events += self._add_rules(tx, rules)
             if events:
                 event_log.append(tx, *events)
         self._last.update(after)
@@ -195,25 +192,15 @@ class ToolCallService:
         elif step.action is CallAction.CANCEL and step.from_status is CallStatus.AWAITING_APPROVAL:
             approval_store.withdraw(tx, call.id, step.actor, self._redactor.text(step.reason))
 
-    def _holds_secret(self, rule: Rule) -> bool:
-        """A rule with a secret in it is not stored: it is valid in this process only."""
-        written = rule_to_json(rule)
-        return self._redactor.text(written) != written
-
-    def _add_rule(self, tx: Transaction, rule: Rule, actor: Actor) -> Change:
-        written = rule_to_json(rule)
-        repository.insert_rule(tx, self._scope.conversation_id, written, self._seal_of(written), str(actor))
-        return Change(
-            stream=call_stream(self._scope.conversation_id),
-            conversation_id=self._scope.conversation_id,
-            actor=str(actor),
-            action=RULE_ADDED,
-            subject=rule.tool,
-            from_status=None,
-            to_status=None,
-            reason=event_reason(str(rule)),
-            data={"rule": written},
-        )
+    def _add_rules(self, tx: Transaction, rules: Sequence[tuple[Rule, Actor]]) -> list[Change]:
+        changes = []
+        for rule, actor in rules:
+            written = rule_to_json(rule)
+            if self._redactor.text(written) == written:
+                changes.append(self._rules.add(tx, rule, actor))
+            else:
+                self._unstored.append(rule)
+        return changes
 
     def escalate(self, call_id: str) -> None:
         with self._store.write() as tx:
@@ -236,13 +223,13 @@ class ToolCallService:
         with self._store.read() as tx:
             return repository.find_approval(tx, call_id)
 
-    def session_rules(self) -> list[Rule]:
-        with self._store.read() as tx:
-            stored = repository.session_rules(tx, self._scope.conversation_id)
-        return [rule_from_json(rule) for rule, seal in stored if self._seal is None or seal == self._seal_of(rule)]
+    @property
+    def rules(self) -> AlwaysRules:
+        return self._rules
 
-    def _seal_of(self, rule: str) -> str:
-        return "" if self._seal is None else self._seal(f"{self._scope.conversation_id}\n{rule}")
+    def session_rules(self) -> list[Rule]:
+        """The "always" rules that apply to the calls of this process."""
+        return [*self._rules.effective(), *self._unstored]
 
     def fingerprints(self, tools: Sequence[str]) -> Mapping[str, str]:
         """The fingerprint of each of these tools at its last successful call."""

@@ -24,6 +24,7 @@ Toolbox = Mapping[str, AgentTool]
 
 MAX_ARGUMENTS_LENGTH: Final = 2_000_000
 MAX_PREVIEW_LENGTH: Final = 20_000
+CHANGED_SINCE_SHOWN: Final = "The file changed after its diff was shown. Look at the new diff and answer again."
 MAX_PRIORITY: Final = 1_000_000
 MAX_NAME_LENGTH: Final = 200
 MAX_PROBLEMS: Final = 10
@@ -96,6 +97,13 @@ class CallValidator:
         if changed.decision.verdict is Verdict.DENY:
             raise InvalidInput(f"The policy denies these arguments: {changed.decision.why}.")
         return changed
+
+    def check_unchanged(self, validated: ValidatedCall) -> None:
+        """Refuse an answer to a question whose text has changed, such as the diff of a file."""
+        if validated.question is None:
+            return
+        if question_text(validated.tool, validated.request.arguments) != validated.question.text:
+            raise InvalidInput(CHANGED_SINCE_SHOWN)
 
     def mark_approved(self, validated: ValidatedCall) -> None:
         """A person approved this call: accept its repetitions and the current definition of its tool."""

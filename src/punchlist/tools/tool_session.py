@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from punchlist.config import project_root
 from punchlist.conversations.model import Scope
 from punchlist.kernel import processes
 from punchlist.kernel.secrets import Redactor
@@ -76,6 +77,8 @@ class ToolSite:
             abandoned=self.abandoned,
             redactor=self.redactor,
             seal=self.seal,
+            # "Always" answers are bound to it.
+            project=str(project_root(self.root) or self.root),
         )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import (
     CliContext,
     SessionOption,
@@ -39,6 +40,7 @@ def answer(
         return
     if text is None:
         raise typer.BadParameter("is missing", param_hint="TEXT")
+    refuse_for_agents("answer")
     services = cli.in_session(session)
     scope = cli.user_scope(services)
     said = sys.stdin.read() if text == "-" else text

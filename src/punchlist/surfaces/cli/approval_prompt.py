@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -19,16 +20,21 @@ from punchlist.kernel.text import visible, visible_block
 if TYPE_CHECKING:
     from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
     from punchlist.toolcalls.model import WaitingToolCall
+    from punchlist.toolcalls.policy import RuleLifetime
     from punchlist.toolcalls.tool import Arguments
 
 _WORDS: Final = {
     "proceed_once": ("y", "yes, once"),
-    "proceed_always_tool": ("a", "always allow this tool in this session"),
-    "proceed_always_prefix": ("p", "always allow {prefixes} in this session"),
-    "proceed_always_server": ("s", "always allow every tool of {server} in this session"),
-    "modify": ("m", "change the arguments first"),
+    "proceed_always_tool": ("a", "always allow {covers}"),
+    "proceed_always_prefix": ("p", "always allow {covers}"),
+    "proceed_always_server": ("s", "always allow {covers}"),
+    "modify": ("e", "edit the arguments first"),
     "cancel": ("n", "no"),
 }
+_OTHER_KEYS: Final = {"m": "e"}
+_LIFETIME_KEYS: Final = {"": "session", "s": "session", "r": "run", "p": "permanent"}
+"""The second letter of an "always" answer."""
+_MAX_ANSWER_LENGTH: Final = 2
 
 
 class ApprovalPrompt:
@@ -66,35 +72,61 @@ class ApprovalPrompt:
         from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 
         self.before_asking()
-        keys = self._show(call)
+        shown = _current_text(call)
+        keys = self._show(call, shown)
         if problem:
             self._say(f"\nThat answer was refused: {visible_block(problem)}")
         by = Actor(Role.PERSON, current_user())
+        self._discard_typed_keys()
         while (typed := self._line("? ")) is not None:
-            outcome = keys.get(typed.strip().lower()[:1])
-            if outcome is None:
+            chosen = _parse(typed, keys)
+            if chosen is None:
                 self._say(f"Please type one of {', '.join(keys)}.")
-            elif outcome is ApprovalOutcome.CANCEL:
+                continue
+            outcome, lifetime = chosen
+            if outcome is ApprovalOutcome.CANCEL:
                 return ApprovalAnswer(outcome, by, reason=(self._line("Why? (the model sees it) ") or "").strip())
-            elif outcome is not ApprovalOutcome.MODIFY:
-                return ApprovalAnswer(outcome, by)
-            elif (arguments := self._edited(call.request.arguments)) is not None:
-                return ApprovalAnswer(outcome, by, arguments)
+            if outcome is ApprovalOutcome.MODIFY:
+                if (arguments := self._edited(call.request.arguments)) is not None:
+                    return ApprovalAnswer(outcome, by, arguments)
+            elif (now := _current_text(call)) == shown:
+                return ApprovalAnswer(outcome, by, lifetime=lifetime)
+            else:
+                shown = now
+                self._say("\nIt has changed since it was shown. Now it is:")
+                self._show(call, shown)
+                self._discard_typed_keys()
         self._say("\nNo answer. The call waits for one (`punchlist inbox`); Ctrl-C cancels it.")
         return None
 
-    def _show(self, call: WaitingToolCall) -> dict[str, ApprovalOutcome]:
+    def _show(self, call: WaitingToolCall, shown: str) -> dict[str, ApprovalOutcome]:
         """Print the question; returns the possible outcomes by key."""
+        from punchlist.toolcalls.always import describe
+        from punchlist.toolcalls.approvals import always_rule
+
         question = call.question
-        prefixes = " / ".join(map(" ".join, question.prefixes))
         self._say(f"\n{visible(call.request.tool)} wants to run: {visible(question.why)}.")
-        self._say(f"\n{visible_block(question.text)}\n")
+        self._say(f"\n{visible_block(shown)}\n")
         keys: dict[str, ApprovalOutcome] = {}
         for outcome in question.outcomes:
             key, words = _WORDS[outcome]
             keys[key] = outcome
-            self._say(f"  {key}  {visible(words.format(prefixes=prefixes, server=question.server))}")
+            rule = always_rule(outcome, question, call.request.tool)
+            self._say(f"  {key}  {visible(words.format(covers=describe(rule) if rule else ''))}")
+            if rule is not None:
+                self._say(
+                    f"     {key} in this session, {key}r only in this run, {key}p permanently; in this project only"
+                )
         return keys
+
+    def _discard_typed_keys(self) -> None:
+        """Keys that were typed before the question appeared do not answer it."""
+        try:
+            import termios
+        except ImportError:
+            return
+        with suppress(OSError, ValueError, termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     def _edited(self, arguments: Arguments) -> Any | None:
         """Other arguments from the editor, or from one line; None if they are not JSON."""
@@ -112,3 +144,29 @@ class ApprovalPrompt:
         except ValueError as error:
             self._say(f"That is not JSON ({error}).")
             return None
+
+
+def _current_text(call: WaitingToolCall) -> str:
+    """What the call would do now: a file can have changed since the question was made."""
+    from punchlist.errors import PunchlistError
+    from punchlist.toolcalls.validation import question_text
+
+    try:
+        return question_text(call.tool, call.request.arguments)
+    except PunchlistError as error:
+        return f"{call.question.text}\n\nThis is no longer possible: {error}"
+
+
+def _parse(typed: str, keys: dict[str, ApprovalOutcome]) -> tuple[ApprovalOutcome, RuleLifetime] | None:
+    """The outcome and the lifetime of what a person typed: `y`, `yes`, `p`, `pr`."""
+    from punchlist.toolcalls.policy import RuleLifetime
+
+    word = typed.strip().lower()
+    key, second = _OTHER_KEYS.get(word[:1], word[:1]), word[1:]
+    outcome = keys.get(key)
+    if outcome is None:
+        return None
+    if not outcome.startswith("proceed_always") or len(word) > _MAX_ANSWER_LENGTH:
+        return outcome, RuleLifetime.SESSION
+    lifetime = _LIFETIME_KEYS.get(second)
+    return None if lifetime is None else (outcome, RuleLifetime(lifetime))

@@ -10,6 +10,7 @@ import typer
 
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import (
     CliContext,
     ListByDefault,
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from punchlist.app import Services
-    from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
+    from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 
 app = typer.Typer(help="List and answer the tool calls that wait for approval.", cls=ListByDefault)
+
+
+class LifetimeChoice(StrEnum):
+    RUN = "run"
+    SESSION = "session"
+    PERMANENT = "permanent"
 
 
 class AlwaysChoice(StrEnum):
@@ -38,8 +45,9 @@ CallArgument = Annotated[
 ]
 AlwaysOption = Annotated[
     AlwaysChoice | None,
-    typer.Option("--always", help="Also approve later calls in its session: of this tool, prefix or server."),
+    typer.Option("--always", help="Also approve later calls of this tool, prefix or server, as `approvals` shows."),
 ]
+LifetimeOption = Annotated[LifetimeChoice, typer.Option("--for", help="How long --always holds, in this project only.")]
 DenialOption = Annotated[str, typer.Option("--reason", "-r", metavar="TEXT", help="Why; the model sees it.")]
 ArgumentsArgument = Annotated[
     str, typer.Argument(metavar="JSON", help="The arguments to use; - reads them from stdin.")
@@ -59,35 +67,55 @@ def _lines(approval: StoredApproval, shown: Mapping[str, Any]) -> str:
     late = "  escalated" if approval.status == "escalated" else ""
     until = f"  until {format_time(approval.expires_at)}" if approval.expires_at else ""
     question = "\n".join(f"  │ {line}" for line in visible_block(approval.question).splitlines()[:20])
+    always = "".join(f"  --always {name} covers {visible(covers)}\n" for name, covers in shown["always"].items())
     return (
         f"{approval.call_id[-8:]}  {visible(shown['tool'])}  since {format_time(approval.asked_at)}{until}{late}\n"
-        f"  session {visible(approval.conversation_id)}: {visible(approval.why)}\n{question}\n"
+        f"  session {visible(approval.conversation_id)}: {visible(approval.why)}\n{question}\n{always}"
     )
 
 
 def _json(services: Services, approval: StoredApproval) -> dict[str, Any]:
+    tool = services.approvals.call(approval.call_id).tool
     return {
         **camel_json(approval, "call_id", "status", "question", "why", "asked_at", "expires_at", "on_expiry"),
         "session": approval.conversation_id,
-        "tool": services.approvals.call(approval.call_id).tool,
+        "tool": tool,
         "outcomes": [outcome.value for outcome in approval.as_question.outcomes],
+        "always": always_coverage(approval.as_question, tool),
     }
+
+
+def always_coverage(question: ApprovalQuestion, tool: str) -> dict[str, str]:
+    """What each "always" answer to a question covers."""
+    from punchlist.toolcalls.always import describe
+    from punchlist.toolcalls.approvals import always_rule
+
+    rules = {outcome: always_rule(outcome, question, tool) for outcome in question.outcomes}
+    return {outcome.removeprefix("proceed_always_"): describe(rule) for outcome, rule in rules.items() if rule}
 
 
 def add_answer_commands(app: typer.Typer, find: Callable[[CliContext, str], tuple[Services, str]]) -> None:
     """Add `approve`, `deny` and `modify`; `find` returns the id of the call that a person names."""
 
     @app.command()
-    def approve(cli: CliContext, call: CallArgument, always: AlwaysOption = None) -> None:
+    def approve(
+        cli: CliContext,
+        call: CallArgument,
+        always: AlwaysOption = None,
+        lifetime: LifetimeOption = LifetimeChoice.SESSION,
+    ) -> None:
         """Approve a call. If the process that asked has died, the call runs in this process."""
         from punchlist.toolcalls.approvals import ApprovalOutcome
+        from punchlist.toolcalls.policy import RuleLifetime
 
+        refuse_for_agents("approve")
         outcome = ApprovalOutcome(f"proceed_always_{always}") if always else ApprovalOutcome.PROCEED_ONCE
-        _answer(cli, *find(cli, call), outcome)
+        _answer(cli, *find(cli, call), outcome, lifetime=RuleLifetime(lifetime))
 
     @app.command()
     def deny(cli: CliContext, call: CallArgument, reason: DenialOption = "") -> None:
         """Deny a call."""
+        refuse_for_agents("deny")
         from punchlist.toolcalls.approvals import ApprovalOutcome
 
         _answer(cli, *find(cli, call), ApprovalOutcome.CANCEL, reason=reason)
@@ -95,6 +123,7 @@ def add_answer_commands(app: typer.Typer, find: Callable[[CliContext, str], tupl
     @app.command()
     def modify(cli: CliContext, call: CallArgument, arguments: ArgumentsArgument) -> None:
         """Approve a call with other arguments."""
+        refuse_for_agents("modify")
         from punchlist.surfaces.cli.tools import parse_arguments
         from punchlist.toolcalls.approvals import ApprovalOutcome
 

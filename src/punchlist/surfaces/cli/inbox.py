@@ -12,6 +12,7 @@ import typer
 from punchlist.errors import InvalidInput
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.approvals import add_answer_commands
 from punchlist.surfaces.cli.context import (
     CliContext,
@@ -121,6 +122,7 @@ def answer(
     ],
 ) -> None:
     """Answer an agent's question, or an escalation of a mission."""
+    refuse_for_agents("inbox answer")
     services, item = _find(cli, number, "question", "escalation")
     if item.kind == "question":
         text = sys.stdin.read() if words == ["-"] else " ".join(words)
@@ -142,6 +144,7 @@ def answer(
 @app.command()
 def acknowledge(cli: CliContext, number: NumberArgument) -> None:
     """Stop the reminders of an escalation. It stays open."""
+    refuse_for_agents("inbox acknowledge")
     services, item = _find(cli, number, "escalation")
     services.escalations.acknowledge(mission_scope(cli, services), item.id)
     cli.show(

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from punchlist.config import project_root
-from punchlist.errors import Conflict
+from punchlist.errors import Conflict, NotAllowed
 from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json
 
 if TYPE_CHECKING:
@@ -85,11 +86,11 @@ def _run(cli: CliContext, job: _InstallJob, *, dry_run: bool, yes: bool) -> None
     if dry_run:
         _report(cli, job, _show_plan(job, quiet=cli.json), None)
         return
+    refuse_for_agents("install and uninstall")
     if not yes:
         confirmed = _show_plan(job, error=cli.json)
-        # Only a person at a terminal is asked; a script sees the changes and can undo them.
-        if confirmed.changes and sys.stdin.isatty():
-            typer.confirm("Make these changes?", default=True, abort=True, err=True)
+        if confirmed.changes:
+            _confirm()
     with job.installer.lock():
         plan = job.plan() if confirmed else _show_plan(job, quiet=cli.json)
         if confirmed and plan.changes != confirmed.changes:
@@ -97,6 +98,12 @@ def _run(cli: CliContext, job: _InstallJob, *, dry_run: bool, yes: bool) -> None
         # A plan without changes can still remove the record of an installation.
         backups = job.installer.apply(plan)
     _report(cli, job, plan, backups)
+
+
+def _confirm() -> None:
+    if not sys.stdin.isatty():
+        raise NotAllowed("There is no terminal to ask, so nothing was changed. Confirm the changes with --yes.")
+    typer.confirm("Make these changes?", default=True, abort=True, err=True)
 
 
 def _report(cli: CliContext, job: _InstallJob, plan: InstallPlan, backups: list[Path] | None) -> None:

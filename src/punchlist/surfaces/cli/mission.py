@@ -21,6 +21,7 @@ from punchlist.surfaces.cli import (
     mission_runs,
     mission_todo,
 )
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json, format_time, plural
 from punchlist.surfaces.cli.options import (
     NO_MISSIONS,
@@ -212,6 +213,7 @@ def trust(
     if forget:
         services.trust.forget_text(name)
     elif commands and not services.trusts_mission(mission):
+        refuse_for_agents("mission trust")
         if not cli.json or not yes:
             _echo_commands(f"The file of mission {mission.slug} contains:", commands)
         _confirm(yes, "Trust it?", f"punchlist mission trust {mission.slug} --yes")
@@ -348,6 +350,7 @@ def answer(
     why: OptionalReasonOption = "",
 ) -> None:
     """Answer a question about a todo: extend its deadline, cancel it, or keep it."""
+    refuse_for_agents("mission answer")
     services = cli.services()
     scope = mission_scope(cli, services)
     answered = services.escalations.answer(scope, id, choice.value, deadline=date, reason=why)
@@ -357,6 +360,7 @@ def answer(
 @app.command()
 def acknowledge(cli: CliContext, id: IdArgument) -> None:
     """Stop the reminders of a question. It stays open."""
+    refuse_for_agents("mission acknowledge")
     services = cli.services()
     seen = services.escalations.acknowledge(mission_scope(cli, services), id)
     cli.show(

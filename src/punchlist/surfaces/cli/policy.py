@@ -8,30 +8,97 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, SessionOption, echo_error, warn_untrusted
 from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments
 
 if TYPE_CHECKING:
-    from punchlist.toolcalls.policy import Mode
+    from collections.abc import Sequence
+
+    from punchlist.app import Services
+    from punchlist.toolcalls.policy import Mode, Policy, Rule
     from punchlist.tools.tool_session import ToolSite
 
-app = typer.Typer(help="Show the rules for tool calls and explain decisions.", no_args_is_help=True)
+app = typer.Typer(help="List and revoke the rules for tool calls, and explain decisions.", no_args_is_help=True)
 
 
 @app.command()
-def show(cli: CliContext, mode: ModeOption = None, session: SessionOption = None) -> None:
-    """Show the mode and the rules in the order in which they apply."""
-    from punchlist.tools.tool_session import session_policy
+def rules(cli: CliContext, mode: ModeOption = None, session: SessionOption = None) -> None:
+    """List the mode and every rule that applies: of the settings and of "always" answers, and what each covers."""
+    from punchlist.toolcalls.always import describe
 
     services = cli.in_session(session)
     warn_untrusted(services)
+    policy, listed = _rules(cli, services, _mode(mode))
+    shown = [
+        {
+            "number": number,
+            "id": rule.id,
+            "decision": rule.verdict.value,
+            "covers": describe(rule),
+            "lifetime": rule.lifetime.value if rule.lifetime else None,
+            "source": rule.source,
+            "why": rule.why or None,
+        }
+        for number, rule in enumerate(listed, start=1)
+    ]
+    lines = [
+        f"{one['number']:>3}. {one['decision']:<5}  {visible(one['covers'])}\n            {visible(_origin(rule))}"
+        for one, rule in zip(shown, listed, strict=True)
+    ]
+    if any(rule.id for rule in listed):
+        lines.append("Revoke an always rule with: punchlist policy revoke N")
+    cli.show({"mode": policy.mode.value, "rules": shown}, [f"mode {policy.mode}", *lines])
+
+
+@app.command()
+def revoke(
+    cli: CliContext,
+    wanted: Annotated[str, typer.Argument(metavar="N", help="The rule's number in `policy rules`, or its id.")],
+    session: SessionOption = None,
+) -> None:
+    """Revoke an "always" rule. Running agents follow from the next reply of their model on."""
+    from punchlist.errors import InvalidInput
+    from punchlist.toolcalls.always import describe
+
+    refuse_for_agents("policy revoke")
+    services = cli.in_session(session)
+    _, listed = _rules(cli, services, None)
+    rule = _find(listed, wanted)
+    if rule.id is None:
+        raise InvalidInput(f"Rule {wanted} is in {rule.source}. Edit that file to change it.")
+    scope = cli.user_scope(services)
+    services.site(scope, Path.cwd()).call_service().rules.revoke(rule, scope.actor)
+    cli.show({"id": rule.id, "revoked": True}, f"Revoked: {visible(describe(rule))}.")
+
+
+def _rules(cli: CliContext, services: Services, mode: Mode | None) -> tuple[Policy, list[Rule]]:
+    from punchlist.tools.tool_session import session_policy
+
     site = services.site(cli.user_scope(services), Path.cwd())
-    policy = session_policy(site, _mode(mode), site.call_service())
-    rules = [*(("settings", rule) for rule in policy.rules), *(("session", rule) for rule in policy.session_rules)]
-    cli.show(
-        {"mode": policy.mode.value, "rules": [{"rule": str(rule), "from": origin} for origin, rule in rules]},
-        [f"mode {policy.mode}", *(f"{number:>3}. {visible(rule)}" for number, (_, rule) in enumerate(rules, start=1))],
-    )
+    calls = site.call_service()
+    policy = session_policy(site, mode, calls)
+    return policy, [*policy.rules, *calls.rules.listed()]
+
+
+def _find(listed: Sequence[Rule], wanted: str) -> Rule:
+    from punchlist.errors import NotFound
+
+    if wanted.isdecimal() and 0 < int(wanted) <= len(listed):
+        return listed[int(wanted) - 1]
+    found = [rule for rule in listed if rule.id is not None and rule.id.endswith(wanted) and wanted]
+    if len(found) != 1:
+        problem = "There is no rule" if not found else f"{len(found)} rules have the id"
+        raise NotFound(f"{problem} {excerpt(wanted)!r}. `punchlist policy rules` lists them.")
+    return found[0]
+
+
+def _origin(rule: Rule) -> str:
+    from punchlist.toolcalls.always import describe_lifetime
+
+    if rule.lifetime is None:
+        return f"{rule.source}{f': {rule.why}' if rule.why else ''}"
+    return f'"always" {rule.source}, {describe_lifetime(rule.lifetime)}, id {(rule.id or "")[-8:]}'
 
 
 @app.command()

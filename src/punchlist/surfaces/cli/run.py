@@ -13,6 +13,7 @@ import typer
 from punchlist.agent.definitions import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible_block
+from punchlist.surfaces.cli.agent_guard import refuse_looser_mode_for_agents
 from punchlist.surfaces.cli.context import (
     CliContext,
     SessionOption,
@@ -114,6 +115,7 @@ def run(
     from punchlist.models.providers import default_model
     from punchlist.surfaces.cli.run_session import RunSession
 
+    refuse_looser_mode_for_agents(mode)
     text = _read_goal(goal, file, resume)
     services = cli.services(session)
     agents = services.agents

@@ -64,7 +64,6 @@ def resume_call(
     site: ToolSite, tool: str, call_id: str, question: ApprovalQuestion, answer: ApprovalAnswer, *, as_json: bool
 ) -> int | None:
     """Run an answered call whose process has died; None if another process took it."""
-    payload = {"by": answer.actor, "reason": answer.reason, "arguments": answer.arguments}
 
     async def run() -> int | None:
         live = _Live.wanted(as_json)
@@ -74,7 +73,7 @@ def resume_call(
                 return None
             batch = bench.scheduler.resume(call.request, question)
             _cancel_on_interrupt(batch)
-            await bench.scheduler.handle_confirmation_response(call_id, None, answer.outcome, payload=payload)
+            await bench.scheduler.handle_confirmation_response(call_id, None, answer.outcome, payload=answer.payload)
             calls = await batch
         return _report(calls[0], as_json, live)
 

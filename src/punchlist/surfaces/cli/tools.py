@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.agent_guard import refuse_looser_mode_for_agents
 from punchlist.surfaces.cli.context import (
     CliContext,
     SessionOption,
@@ -113,6 +114,7 @@ def call(
     from punchlist.toolcalls.model import ToolCallRequest
     from punchlist.toolcalls.policy import Mode
 
+    refuse_looser_mode_for_agents(mode)
     parsed = parse_arguments(arguments)
     services = cli.in_session(session)
     warn_untrusted(services)

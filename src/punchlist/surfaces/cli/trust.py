@@ -9,6 +9,7 @@ import typer
 
 from punchlist.errors import NotAllowed
 from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo
 
 
@@ -24,6 +25,7 @@ def trust(
     from punchlist.agent import agents_config
     from punchlist.tools import settings as tools
 
+    refuse_for_agents("trust")
     services = cli.services()
     settings = services.settings
     file = settings.project.path if settings.project else settings.external_database_file

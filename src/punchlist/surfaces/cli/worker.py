@@ -10,6 +10,7 @@ import typer
 
 from punchlist.errors import ConfigError
 from punchlist.extras import require
+from punchlist.surfaces.cli.agent_guard import refuse_looser_mode_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo_error, format_time, warn_untrusted
 from punchlist.surfaces.cli.run import NO_MODEL
 from punchlist.surfaces.cli.tools import ModeChoice, ModeOption
@@ -39,6 +40,7 @@ def worker(
 
     Ctrl-C or SIGTERM shuts it down cleanly. The next worker continues its runs, even after kill -9.
     """
+    refuse_looser_mode_for_agents(mode)
     services = cli.services()
     run_worker(services, model, mode, slots=slots, until_idle=until_idle, quiet=quiet)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from punchlist.config import Settings, load
 from punchlist.host_sessions import AGENT_NAME, HostSessions, ToolCounter, session_folder
-from punchlist.surfaces.hooks.log import write_log
+from punchlist.integrations.hook_log import write_log
 from punchlist.surfaces.hooks.payload import EVENT_NAMES, HookEvent, HookPayload, UnreadablePayload, parse_payload
 
 if TYPE_CHECKING:

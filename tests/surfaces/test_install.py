@@ -214,14 +214,19 @@ def _with_new(lines: list[str]) -> tuple[bytes, bytes]:
 
 
 @pytest.mark.spec("X2")
-def test_a_script_is_shown_the_change_and_not_asked(punchlist: Cli, project: Path) -> None:
+@pytest.mark.parametrize("input", ["", "n\n", "y\n"])
+def test_without_a_terminal_and_without_yes_nothing_is_changed(punchlist: Cli, project: Path, input: str) -> None:
     before = snapshot(project)
-    done = punchlist("install", "codex")
-    assert done.returncode == 0
+    done = punchlist("install", "codex", input=input)
+    assert (done.returncode, snapshot(project)) == (1, before)
     assert "+[mcp_servers.punchlist]" in done.stdout
-    assert snapshot(project) != before
-    assert "-[mcp_servers.punchlist]" in punchlist("uninstall", "codex").stdout
-    assert snapshot(project) == before
+    assert "Confirm the changes with --yes" in done.stderr
+    assert punchlist("install", "codex", "--yes").returncode == 0
+    installed = snapshot(project)
+    done = punchlist("uninstall", "codex", input=input)
+    assert (done.returncode, snapshot(project)) == (1, installed)
+    assert "-[mcp_servers.punchlist]" in punchlist("uninstall", "codex", "--yes", "--dry-run").stdout
+    assert punchlist("uninstall", "codex", "--yes").returncode == 0
 
 
 @pytest.mark.spec("X2")

@@ -153,7 +153,7 @@ class ApprovalResponder:
         if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is not None:
             return self._validator.revalidate(entry.validated, answer.arguments, self._clock())
         if answer.proceeds:
-            self._validator.check_unchanged(entry.validated)
+            self._validator.check_unchanged(entry.validated, answer.shown)
         return entry.validated
 
     def apply(self, entry: CallEntry, answer: ApprovalAnswer) -> None:

@@ -78,6 +78,8 @@ class ApprovalAnswer:
     """For CANCEL: the model reads it."""
     lifetime: RuleLifetime = RuleLifetime.SESSION
     """Of the rule, for an "always" answer."""
+    shown: str | None = None
+    """The text that the person saw last, if it was shown anew; None for the text of the question."""
 
     @property
     def payload(self) -> dict[str, Any]:

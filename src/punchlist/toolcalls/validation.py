@@ -98,11 +98,12 @@ class CallValidator:
             raise InvalidInput(f"The policy denies these arguments: {changed.decision.why}.")
         return changed
 
-    def check_unchanged(self, validated: ValidatedCall) -> None:
-        """Refuse an answer to a question whose text has changed, such as the diff of a file."""
+    def check_unchanged(self, validated: ValidatedCall, shown: str | None) -> None:
+        """Refuse an answer if what was shown has changed since, such as the diff of a file."""
         if validated.question is None:
             return
-        if question_text(validated.tool, validated.request.arguments) != validated.question.text:
+        seen = validated.question.text if shown is None else shown
+        if question_text(validated.tool, validated.request.arguments) != seen:
             raise InvalidInput(CHANGED_SINCE_SHOWN)
 
     def mark_approved(self, validated: ValidatedCall) -> None:

@@ -90,7 +90,7 @@ class ApprovalPrompt:
                 if (arguments := self._edited(call.request.arguments)) is not None:
                     return ApprovalAnswer(outcome, by, arguments)
             elif (now := _current_text(call)) == shown:
-                return ApprovalAnswer(outcome, by, lifetime=lifetime)
+                return ApprovalAnswer(outcome, by, lifetime=lifetime, shown=shown)
             else:
                 shown = now
                 self._say("\nIt has changed since it was shown. Now it is:")

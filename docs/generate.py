@@ -62,7 +62,7 @@ COMMANDS = [
     *(["tools", name] for name in ("list", "call", "history")),
     ["approvals"],
     *(["approvals", name] for name in ("list", "approve", "deny", "modify")),
-    *(["policy", name] for name in ("show", "explain")),
+    *(["policy", name] for name in ("rules", "revoke", "explain")),
     ["trust"],
     ["sessions"],
     *(["sessions", name] for name in ("list", "show", "export", "end")),

@@ -27,8 +27,9 @@ from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import CancelledToolCall, ScheduledToolCall, SuccessfulToolCall, WaitingToolCall
-from punchlist.toolcalls.policy import Mode, Rule, Verdict
+from punchlist.toolcalls.policy import Mode, Rule, RuleLifetime, Verdict
 from punchlist.toolcalls.tool import Effect
+from punchlist.tools.function_tool import FunctionTool
 
 pytestmark = pytest.mark.spec("S4")
 
@@ -373,5 +374,57 @@ def test_a_call_that_was_let_run_says_who_let_it() -> None:
             assert isinstance(allowed[0], ScheduledToolCall)
             assert allowed[0].permission is not None
             assert allowed[0].permission.why == "person:ann said proceed once"
+
+    run(scene())
+
+
+def test_a_change_of_the_mode_takes_effect_at_once(store: Store) -> None:
+    async def scene() -> None:
+        async with Desk(store, Mode.DEFAULT) as desk:
+            await desk.waiting(request("work", {"on": "1"}, "a"))
+            desk.policy.mode = Mode.YOLO
+            await desk.heard_of("a")
+            (next_one,) = await desk.do(request("work", {"on": "2"}, "b"))
+            assert next_one.status is CallStatus.SUCCESS
+            assert desk.ran == ["1", "2"]
+            desk.policy.mode = Mode.DEFAULT
+            await desk.waiting(request("work", {"on": "3"}, "c"))
+            desk.policy.mode = Mode.PLAN
+            await desk.heard_of("c")
+            assert desk.ran == ["1", "2"]
+
+    run(scene())
+    assert stored(store, "c").status == CallStatus.CANCELLED
+    assert "in mode plan" in (stored(store, "c").explanation or "")
+
+
+def test_a_permanent_always_holds_in_other_sessions_of_the_project(store: Store) -> None:
+    async def scene() -> None:
+        async with Desk(store, Mode.DEFAULT) as desk:
+            await desk.waiting(request("shell", {"line": "git status"}))
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_PREFIX, lifetime=RuleLifetime.PERMANENT)
+            await desk.over()
+        async with Desk(store, Mode.DEFAULT, scope=Scope("another", AGENT.actor)) as elsewhere:
+            (call,) = await elsewhere.do(request("shell", {"line": "git status -s"}, "b"))
+            assert call.status is CallStatus.SUCCESS
+
+    run(scene())
+
+
+def test_an_answer_to_a_diff_that_has_changed_is_refused() -> None:
+    versions = ["one"]
+
+    async def change(path: str) -> str:
+        return path
+
+    tool = FunctionTool(change, effect=Effect.EDIT, preview=lambda **_: versions[-1])
+
+    async def scene() -> None:
+        async with Desk(None, Mode.DEFAULT, tools=[tool]) as desk:
+            await desk.waiting(request("change", {"path": "x"}))
+            versions.append("two")
+            with pytest.raises(InvalidInput, match="changed after its diff was shown"):
+                await desk.say("a")
+            assert [call.status for call in desk.scheduler.calls] == [CallStatus.AWAITING_APPROVAL]
 
     run(scene())

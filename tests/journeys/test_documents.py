@@ -49,7 +49,8 @@ def test_commands_in_the_documents_work(text: str, punchlist: Cli) -> None:
     for line in text.splitlines():
         command = shlex.split(line.removeprefix("$ ").partition(" #")[0])
         assert command[0] == "punchlist"
-        if command[1:3] == ["db", "restore"]:
+        # A person at a terminal is asked.
+        if command[1:3] == ["db", "restore"] or command[1] in {"install", "uninstall"}:
             command.append("--yes")
         endless = {"--watch", "--follow"} & set(command)
         done = punchlist(*(word for word in command[1:] if word not in endless))

@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
+from tests.conftest import ROOT
 
+from punchlist.config import load
 from punchlist.toolcalls.always import offered_coverage
 from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
 from punchlist.tools.function_tool import FunctionTool
+from punchlist.tools.settings import load_tool_settings
+from punchlist.tools.tool_session import native_tools
+from punchlist.tools.workspace import Workspace
+from punchlist.trust import Trust
 
 pytestmark = pytest.mark.spec("S4")
 
@@ -125,3 +131,46 @@ def test_the_table_is_as_large_as_promised() -> None:
     assert len(CASES) >= 300
     assert len(everyday) >= 60
     assert {case.verdict for case in everyday} == {Verdict.ALLOW}
+
+
+DOCUMENTED: Final = {
+    "rm -rf x": "deny",
+    "rm -fr x": "deny",
+    "rm -r -f x": "deny",
+    "rm --recursive --force x": "deny",
+    "rm x -rf": "deny",
+    "git push --force": "deny",
+    "git push -f": "deny",
+    "git push --force-with-lease": "deny",
+    "git push --mirror": "deny",
+    "git push origin +main": "deny",
+    "rm x": "ask",
+    "git push": "ask",
+}
+"""What docs/tool-calls.md says about the rules in docs/configuration.md."""
+
+
+def test_the_examples_of_the_documents_hold(workspace: Path, tmp_path: Path) -> None:
+    block = next(
+        text
+        for text in re.findall(r"```toml\n(.*?)```", (ROOT / "docs/configuration.md").read_text(), re.DOTALL)
+        if "[[policy.rules]]" in text
+    )
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "punchlist.toml").write_text(block)
+    trust = Trust(tmp_path / "data")
+    trust.trust(tmp_path / "punchlist.toml")
+    found = load_tool_settings(load(environment={"HOME": str(tmp_path / "home")}, cwd=tmp_path), trust)
+    policy = Policy(found.policy.mode or Mode.DEFAULT, found.policy.rules, paths=PathResolver(tmp_path))
+    decided = {line: policy.decide(TOOL, {"line": line}).verdict.value for line in DOCUMENTED}
+    assert decided == DOCUMENTED
+    write = next(tool for tool in native_tools(Workspace(tmp_path)) if tool.name == "write_file")
+    for path, verdict in {
+        "docs/a.md": "allow",
+        "docs/sub/../../src/y": "ask",
+        f"{tmp_path}/docs/a.md": "allow",
+    }.items():
+        assert policy.decide(write, {"path": path, "content": ""}).verdict.value == verdict, path
+    text = (ROOT / "docs/tool-calls.md").read_text()
+    for form in ("rm -fr", "rm -r -f x", "rm --recursive --force", "rm x -rf", "--force-with-lease", "+main"):
+        assert form in text

@@ -170,6 +170,15 @@ class _Tail:
         return True
 
 
+_running: set[_Child] = set()
+
+
+def end_all() -> None:
+    """End the programs that run now, for a process that is about to end."""
+    for child in list(_running):
+        processes.terminate_blocking(child.mark, child.pid, since=child.started_at)
+
+
 class _Child:
     """A started program, in a session of its own."""
 
@@ -184,13 +193,14 @@ class _Child:
         errors: Sink | None,
     ) -> None:
         """Without `errors`, standard error goes where standard output goes."""
-        self._mark = mark
-        self._started_at = self.exited_at = time.monotonic()
+        self.mark = mark
+        self.started_at = self.exited_at = time.monotonic()
         try:
             self._process = _start(arguments, folder, {**environment, **NON_INTERACTIVE}, mark, input, errors is None)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise ProcessStartError(reason) from None
+        _running.add(self)
         self.timed_out = False
         self.refused = False
         """A sink did not want more output."""
@@ -244,7 +254,7 @@ class _Child:
 
     def _waits(self, seconds: float) -> Iterator[float]:
         """The seconds to wait for each next event, until the program has ended or `timed_out` is set."""
-        deadline = self._started_at + seconds
+        deadline = self.started_at + seconds
         while not self._exited() and not self.refused:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -286,7 +296,7 @@ class _Child:
 
     def end(self) -> None:
         try:
-            processes.terminate_blocking(self._mark, self.pid, since=self._started_at)
+            processes.terminate_blocking(self.mark, self.pid, since=self.started_at)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_DRAIN)
         finally:
@@ -296,7 +306,7 @@ class _Child:
         import asyncio
 
         try:
-            await processes.terminate(self._mark, self.pid, patience, self._started_at)
+            await processes.terminate(self.mark, self.pid, patience, self.started_at)
             deadline = time.monotonic() + _DRAIN
             while self._process.poll() is None and time.monotonic() < deadline:
                 await asyncio.sleep(_POLL)
@@ -304,6 +314,7 @@ class _Child:
             self._close()
 
     def _close(self) -> None:
+        _running.discard(self)
         self._selector.close()
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:

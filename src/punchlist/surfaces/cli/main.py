@@ -217,6 +217,7 @@ class UsageError(Protocol):
 def start(open_services: OpenServices) -> None:
     """Run one command. Errors end as one sentence on stderr; only unexpected ones show a traceback, on request."""
     _repair_streams()
+    _end_commands_on_signals()
     state = ProgramState(open_services)
     try:
         code = _run(state)
@@ -259,6 +260,26 @@ def _run(state: ProgramState) -> Any:
         from punchlist.extras import missing_extra
 
         raise missing_extra(error) or error from error
+
+
+def _end_commands_on_signals() -> None:
+    """SIGTERM and SIGHUP end this process as before, but not before the commands that it runs.
+
+    Commands have sessions of their own, so that a signal to our group does not reach them. `run`, `worker` and the
+    servers have their own handlers while they work.
+    """
+    import signal
+
+    def end(number: int, _: Any) -> None:
+        if runner := sys.modules.get("punchlist.kernel.process_runner"):
+            runner.end_all()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        # Ignored with nohup.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, end)
 
 
 def _repair_streams() -> None:

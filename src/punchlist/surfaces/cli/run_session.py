@@ -22,6 +22,7 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.process_runner import end_all
 from punchlist.kernel.processes import current_process
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.surfaces.cli.approval_prompt import ApprovalPrompt
@@ -137,6 +138,7 @@ class RunSession:
 
         def stop(why: str) -> None:
             if self._signal.is_set:
+                end_all()
                 os._exit(CANCELLED)
             self._signal.set(why)
 

@@ -96,7 +96,9 @@ def deny_call(site: ToolSite, call_id: str, answer: ApprovalAnswer, *, as_json: 
 
 def _cancel_on_interrupt(batch: CallBatch) -> None:
     with suppress(NotImplementedError):
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, batch.cancel, "A person pressed Ctrl-C.")
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, batch.cancel, "A person pressed Ctrl-C.")
+        loop.add_signal_handler(signal.SIGTERM, batch.cancel, "The process received SIGTERM.")
 
 
 class _Live:

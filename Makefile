@@ -71,8 +71,9 @@ fix: $(READY)  ## Format, and repair what the linter can
 bench: $(READY)  ## Run the benchmarks: table on stdout, JSON in bench/results
 	$(BIN)/python -m bench $(ARGS)
 
-soak: $(READY)  ## The trust tests with their full numbers (takes long)
-	PUNCHLIST_SOAK=1 $(BIN)/python -m pytest -m soak --timeout 7200 $(ARGS)
+# Two files at a time, each in one process: the tests of a file share what is expensive to make.
+soak: $(READY)  ## The trust tests with their full numbers (at most an hour on two cores)
+	PUNCHLIST_SOAK=1 $(BIN)/python -m pytest -m soak -n 2 --dist loadfile --timeout 3000 --durations 15 $(ARGS)
 
 docs: $(READY)  ## Write what is made from code into the documentation
 	$(BIN)/python -m docs.generate

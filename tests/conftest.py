@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -52,6 +53,46 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 SPEC_TESTS: pytest.StashKey[set[str]] = pytest.StashKey()
+
+
+# --- processes that a failed test leaves behind ----------------------------------------------------
+
+FAILED: pytest.StashKey[bool] = pytest.StashKey()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.fixture(autouse=True)
+def end_processes_of_a_failed_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that fails may not get to the line that ends its processes."""
+    before = set(_children(os.getpid()))
+    yield
+    if request.node.stash.get(FAILED, False):
+        left = [pid for child in set(_children(os.getpid())) - before for pid in (child, *_descendants(child))]
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    """The child processes of a process, on Linux."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            found += [int(child) for child in task.read_text().split()]
+    return found
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    for child in _children(pid):
+        yield child
+        yield from _descendants(child)
 
 
 class StoppedClock:

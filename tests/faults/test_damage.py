@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from tests.faults.damage import LISTS, Finding, Original
 from tests.faults.script import Script, position
 
 from punchlist.errors import StoreError
+from punchlist.kernel.events import Event
+from punchlist.plan.model import TurnTodo, todo_from_row
+from punchlist.plan.repository import BY_STATUS
 
 Damages = Callable[[bytes, int], Iterator[tuple[str, bytes]]]
 
@@ -166,11 +170,43 @@ CHANGES = {
     "a title was changed": f"UPDATE turn_todos SET title = 'Rest' {ONE_TODO}",
     "a state was changed": f"UPDATE turn_todos SET status = 'cancelled' {ONE_TODO}",
     "a time was changed": f"UPDATE turn_todos SET created_at = '2026' {ONE_TODO}",
+    "the order was changed": f"UPDATE turn_todos SET priority = 1000 {ONE_TODO}",
+    "nothing became a blob": f"UPDATE turn_todos SET agent_type = x'' {ONE_TODO}",
+    "no outcome became a blob": f"UPDATE turn_todos SET outcome = x'' {ONE_TODO}",
+    "the time of the list was changed": "UPDATE checklists SET updated_at = '2027-11-18T03:47:51.140068Z'",
+    "the index of the list leads nowhere": "DELETE FROM checklists",
     "the items were changed": "UPDATE checklists SET items = '[]'",
     "the revision was changed": "UPDATE checklists SET revision = revision - 1",
     "the way back was changed": "UPDATE checklists SET undo_to = 0",
 }
 """What a flipped bit can do, done on purpose. A row that an index no longer leads to is as good as missing."""
+
+
+@pytest.mark.parametrize("column", [TurnTodo._fields.index(name) for name in ("agent_type", "outcome", "started_at")])
+def test_a_number_in_the_place_of_nothing_is_refused(tmp_path: Path, column: int) -> None:
+    """One bit makes a NULL a zero, which no SQL statement can write into a column for text."""
+    script = Script(str(tmp_path / "punchlist.db"))
+    script.perform_all(2)
+    with script.house.store.read() as tx:
+        rows = tx.all(BY_STATUS, turn_id=script.house.conversations.turns("s")[0].id, status="pending")
+    script.close()
+    assert todo_from_row(rows[0])
+    with pytest.raises(StoreError):
+        todo_from_row((*rows[0][:column], 0, *rows[0][column + 1 :]))
+
+
+@pytest.mark.spec("X5")
+@pytest.mark.parametrize("value", ["x'00ff'", "1.5", "''", "-1"])
+@pytest.mark.parametrize("column", [field.name for field in fields(Event) if field.name != "seq"])
+def test_the_check_ends_whatever_an_event_contains(tmp_path: Path, column: str, value: str) -> None:
+    path = tmp_path / "punchlist.db"
+    script = Script(str(path))
+    script.perform_all(8)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"UPDATE events SET {column} = {value} WHERE seq = 4")
+        connection.commit()
+    assert script.problems()
+    script.close()
 
 
 @pytest.mark.parametrize("change", CHANGES)

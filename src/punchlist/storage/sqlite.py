@@ -190,14 +190,15 @@ class SQLite:
         # Errors that Python itself raises have no code.
         if not isinstance(error, sqlite3.Error):
             return error
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        detail = getattr(error, "sqlite_errorcode", 0)
+        code = detail & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             if NO_WAIT.get():
                 return self._would_block()
             return StoreBusy(f"{self.path} was locked by another process for too long. Nothing was changed; try again.")
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             return self._damaged(str(error))
-        if code == sqlite3.SQLITE_FULL or error.sqlite_errorcode == sqlite3.SQLITE_IOERR_SHMSIZE:
+        if code == sqlite3.SQLITE_FULL or detail == sqlite3.SQLITE_IOERR_SHMSIZE:
             return StoreUnavailable(f"The disk is full: {self.path} was not changed. Free some space and try again.")
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
             return StoreUnavailable(

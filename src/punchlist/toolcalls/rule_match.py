@@ -11,6 +11,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -83,6 +84,10 @@ class CommandInLine:
         if not command.words:
             # A plain assignment runs no program; an unknown program could be any.
             return False if command.complete else None
+        if (spelled_out := self._with_subcommand()) is not None and (
+            found := spelled_out.may_be(words, folder)
+        ) is not False:
+            return found
         program = self._is_program(command.words[0], words[0], folder)
         matches = self._has_arguments(words) if program else False
         results = [program if matches else matches if program else program]
@@ -93,6 +98,14 @@ class CommandInLine:
         if True in results:
             return True
         return None if None in results else False
+
+    def _with_subcommand(self) -> CommandInLine | None:
+        """`git-push x` as `git push x`; None for other commands."""
+        program, dash, subcommand = program_of(self.command.words[0]).partition("-")
+        if not dash or not subcommand or not has_subcommands(program):
+            return None
+        words = (program, subcommand, *self.command.words[1:])
+        return CommandInLine(replace(self.command, words=words), self.folders, self.paths)
 
     def _is_program(self, word: str, wanted: str, folder: str | None, *, is_file: bool = False) -> bool | None:
         name = program_of(word)
@@ -138,9 +151,12 @@ class CommandInLine:
                     and words[at + 1 : at + 2] == tuple(wanted[:1])
                 ):
                     return True
-                return False if is_known_subcommand(program, words[at]) else None
+                if not is_known_subcommand(program, words[at]):
+                    return None
+                # Some programs accept the beginning of a subcommand.
+                return None if len(words[at]) > 1 and wanted[0].startswith(words[at]) else False
             words, wanted = words[at:], wanted[1:]
-        rest = iter(words[1:])
+        rest = _with_values(words[1:])
         return all(any(self._is_word(word, one) for word in rest) for one in wanted)
 
     def _is_word(self, word: str, wanted: str) -> bool:
@@ -149,6 +165,14 @@ class CommandInLine:
         if "/" not in word and "/" not in wanted:
             return False
         return self.paths.resolve(wanted) in self.folders.resolve(word)
+
+
+def _with_values(words: Sequence[str]) -> Iterator[str]:
+    """The words, and the values that are attached to options: `-XPOST` has the value POST."""
+    for word in words:
+        yield word
+        if word.startswith("-") and len(word) > 2:
+            yield word.partition("=")[2] if word.startswith("--") else word[2:]
 
 
 def _changes_aliases(words: Sequence[str]) -> bool:

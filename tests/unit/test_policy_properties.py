@@ -1,0 +1,135 @@
+"""Generated command lines under rules: none runs what was not meant, and none that is denied gets through (S4).
+
+Every line is built from commands whose verdict is known, in forms that a shell reads as it stands. The seed is fixed;
+`make soak` judges 500,000 lines.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.conftest import SOAK
+from tests.unit.test_policy_cases import CASES, TOOL, always, policy_of
+from tests.unit.test_shell_properties import CLEAR, PREFIXES, TEXTS, single
+
+from punchlist.toolcalls.paths import PathResolver
+from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
+
+pytestmark = [
+    pytest.mark.spec("S4"),
+    pytest.mark.timeout(3_600 if SOAK else 300),
+    *([pytest.mark.soak] if SOAK else []),
+]
+
+LINES: Final = 500_000 if SOAK else 3_000
+EVERYDAY: Final = [case for case in CASES if case.section.startswith("Everyday")]
+NOT_COVERED: Final = [
+    case.line
+    for case in CASES
+    if case.section.startswith("What an allowed command does not") and "\n" not in case.line and "<<" not in case.line
+]
+OPTIONS: Final = {
+    "rm": (["-r", "-R", "--recursive", "--recurs"], ["-f", "--force", "--forc"], ["-rf", "-fr", "-Rf", "-rvf"]),
+    "git push": (["origin", "main"], ["-f", "--force", "--force-with-lease", "+main", "--mirror"], ["-uf", "-qf"]),
+    "chmod": (["777", "x"], ["-R", "--recursive", "--rec"], ["-vR", "-Rv"]),
+}
+SPELLINGS: Final = ["{}", "'{}'", '"{}"', "\\{}", "''{}", '{}""']
+
+
+def denied_command(rng: random.Random) -> str:
+    """A denied command with its options in some order and form."""
+    name = rng.choice(list(OPTIONS))
+    first, second, both = OPTIONS[name]
+    if name == "rm":
+        words = [rng.choice(both)] if rng.random() < 0.4 else [rng.choice(first), rng.choice(second)]
+        words += ["x"]
+    else:
+        words = [rng.choice(both if rng.random() < 0.3 else second), *first]
+    rng.shuffle(words)
+    program, *subcommands = name.split()
+    spelled = rng.choice(SPELLINGS).format(program)
+    return " ".join([rng.choice(["", "", *PREFIXES]) + spelled, *subcommands, *words])
+
+
+def nested(rng: random.Random, commands: Sequence[str], wanted: str, depth: int) -> str:
+    """A line that has `wanted` in some place, beside others of `commands`."""
+    if depth == 0:
+        return wanted
+    kind = rng.random()
+    inner = nested(rng, commands, wanted, depth - 1)
+    if kind < 0.2 and "'" not in inner:
+        return rng.choice(TEXTS).format(single(inner))
+    form = rng.choice(CLEAR)
+    if "<<" in form and "\n" in inner:
+        # Its second line would be text of the here-document.
+        form = "{}; {}"
+    places = form.count("{}")
+    at = rng.randrange(places)
+    return form.format(*(inner if place == at else rng.choice(commands) for place in range(places)))
+
+
+def judge(policy: Policy, line: str) -> Verdict:
+    return policy.decide(TOOL, {"line": line}).verdict
+
+
+def test_no_line_with_a_command_that_no_rule_allows_runs(tmp_path: Path) -> None:
+    scaffolding = "allow true / [ / bash / sh / eval / trap / timeout / time / E"
+    policy = policy_of((*EVERYDAY[0].policy, scaffolding), tmp_path)
+    allowed = [case.line for case in EVERYDAY if "$" not in case.line and "#" not in case.line]
+    uncovered = [line for line in NOT_COVERED if judge(policy, line) is not Verdict.ALLOW]
+    assert len(uncovered) > len(NOT_COVERED) * 0.9
+    rng = random.Random(35)
+    for _ in range(LINES // 4):
+        wanted = rng.choice(uncovered)
+        line = nested(rng, allowed, wanted, rng.randrange(3))
+        assert judge(policy, line) is not Verdict.ALLOW, (wanted, line)
+    # The same forms with allowed commands only: it is not the form that is asked about.
+    covered = [nested(rng, allowed, rng.choice(allowed), rng.randrange(2)) for _ in range(300)]
+    assert sum(judge(policy, line) is Verdict.ALLOW for line in covered) > 150
+
+
+def test_no_line_runs_what_always_did_not_cover(tmp_path: Path) -> None:
+    rng = random.Random(36)
+    approved = ["git status -s", "gh pr view 3", "python3 tool.py", "make test", "ls -la", "npm run lint", "npx x y"]
+    policy = Policy(Mode.DEFAULT, paths=PathResolver(tmp_path))
+    for line in approved:
+        always(policy, line)
+    more = [
+        "--exec=x",
+        "; rm x",
+        "&& git push",
+        "> x",
+        "| sh",
+        "$(rm x)",
+        "`rm x`",
+        "../x",
+        "/etc/x",
+        "& rm x",
+        "<(rm x)",
+    ]
+    for _ in range(LINES // 4):
+        line = f"{rng.choice(approved)} {rng.choice(more)}"
+        line = nested(rng, approved, line, rng.randrange(2))
+        assert judge(policy, line) is not Verdict.ALLOW, line
+
+
+def test_no_denied_command_gets_through(tmp_path: Path) -> None:
+    rng = random.Random(37)
+    denied = Rule(Verdict.DENY, "run_command", commands=(("rm", "-rf"), ("git", "push", "--force"), ("chmod", "-R")))
+    others = [Rule(Verdict.DENY, "run_command", commands=(("shutdown",),)), Rule(Verdict.ASK), Rule(Verdict.ALLOW)]
+    session = [Rule(Verdict.ALLOW, "run_command")]
+    harmless = ["ls", "git status", "echo x", "cat y"]
+    for number in range(LINES // 2):
+        rules = [denied, *others]
+        rng.shuffle(rules)
+        mode = rng.choice(list(Mode))
+        policy = Policy(mode, rules, session if number % 2 else (), paths=PathResolver(tmp_path))
+        wanted = denied_command(rng)
+        line = nested(rng, harmless, wanted, rng.randrange(3))
+        assert judge(policy, line) is not Verdict.ALLOW, (wanted, line)
+        if "xargs" not in wanted and "find" not in wanted:
+            assert judge(policy, wanted) is Verdict.DENY, wanted

@@ -131,6 +131,7 @@ FOR_THE_USER = [
     "install codex --yes",
     "uninstall codex --yes",
     "policy revoke 1",
+    "token create mine --role person",
     "tools call list_directory '{}' --mode yolo",
     "run --mode auto-edit x",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
+from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.policy import Mode, Policy, Rule, Verdict
 from punchlist.toolcalls.tool import Effect, Resources
 from punchlist.tools.function_tool import FunctionTool
@@ -114,6 +116,27 @@ def test_an_absolute_path_is_denied_however_it_is_written(path: str) -> None:
 
 def test_two_slashes_in_front_do_not_get_around_a_rule() -> None:
     assert verdict(made(), {"path": "//etc/passwd"}, Mode.YOLO, [Rule(DENY, arguments={"path": "/etc/*"})]) is DENY
+
+
+def test_a_rule_about_a_path_is_about_the_file_that_it_really_names(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    for folder in ("secrets", "docs", "src"):
+        (root / folder).mkdir(parents=True)
+    (root / "secrets" / "key").write_text("")
+    (root / "door").symlink_to("secrets")
+    (root / "docs" / "out").symlink_to(root / "src")
+    paths = PathResolver(root)
+    denies = Policy(Mode.YOLO, [Rule(DENY, arguments={"path": "secrets/*"})], paths=paths)
+    ways = ["secrets/key", "./secrets/key", f"{root}/secrets/key", "src/../secrets/key", "/proc/self/cwd/secrets/key"]
+    for path in [*ways, "door/key", "docs/out/../secrets/key", "secrets", "secrets/new/file"]:
+        assert denies.decide(made(), {"path": path}).verdict is DENY, path
+    for path, expected in {".": ASK, "src": ALLOW, "secrets2/key": ALLOW, "src/secrets.txt": ALLOW}.items():
+        assert denies.decide(made(), {"path": path}).verdict is expected, path
+    allows = Policy(Mode.DEFAULT, [Rule(ALLOW, arguments={"path": "docs/*"})], paths=paths)
+    for path in ("docs/a", f"{root}/docs/a", "src/../docs/a", "/proc/self/cwd/docs/a"):
+        assert allows.decide(made(), {"path": path}).verdict is ALLOW, path
+    for path in ("docs/sub/../../src/y", "docs/out/y", "/etc/docs/a", "../work/src/y", "docs"):
+        assert allows.decide(made(), {"path": path}).verdict is ASK, path
 
 
 def test_all_that_a_rule_names_must_fit() -> None:

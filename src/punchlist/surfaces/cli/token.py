@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, ListByDefault, echo, format_time
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def create(
     expires: Annotated[str, typer.Option(metavar="TIME", help="12h, 30d, 8w or never.")] = "90d",
 ) -> None:
     """Create a token and print it, once. Only its hash is stored."""
+    refuse_for_agents("token create")
     from punchlist.kernel.actors import Role
     from punchlist.tokens.validation import parse_lifetime
 
@@ -70,6 +72,7 @@ def list_(cli: CliContext) -> None:
 @app.command()
 def revoke(cli: CliContext, token: Annotated[str, typer.Argument(metavar="NAME|ID", help="The token.")]) -> None:
     """Revoke a token. Clients that use it are refused from their next request on."""
+    refuse_for_agents("token revoke")
     services = cli.in_session()
     revoked = services.tokens.revoke(cli.user_scope(services), token)
     cli.show(_json(revoked), f"Revoked {visible(revoked.name)} ({visible(revoked.id)}).")

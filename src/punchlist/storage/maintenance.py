@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
+from punchlist.storage.chain import Chain
 from punchlist.storage.open import create_folder, ensure_schema
 from punchlist.storage.schema_objects import schema_differences
 from punchlist.storage.schema_version import APPLICATION_ID, READ_VERSION, unsupported_version
@@ -101,7 +102,7 @@ def restore(store: Store, copy: Path) -> Path | None:
     store.close()
     create_folder(path.parent)
     try:
-        with _up_to_date(copy, path) as ready:
+        with _up_to_date(copy, path, store.chain) as ready:
             if not there or not _is_whole(path):
                 return _put_in_place(path, ready)
             with closing(_open(ready, "rw")) as reader:
@@ -114,14 +115,18 @@ def restore(store: Store, copy: Path) -> Path | None:
 
 
 @contextmanager
-def _up_to_date(copy: Path, path: Path) -> Iterator[Path]:
-    """A copy of the copy, upgraded to the current schema, which processes with the database open expect."""
+def _up_to_date(copy: Path, path: Path, chain: Chain | None) -> Iterator[Path]:
+    """A copy of the copy, upgraded to the current schema, which processes with the database open expect.
+
+    `chain` signs the new events of a copy whose schema had no signatures yet.
+    """
     with TemporaryDirectory(prefix=f"{path.name}.restoring-", dir=path.parent) as folder:
         ready = Path(folder) / path.name
         with closing(_open(copy.resolve(), "ro")) as reader, closing(_open(ready, "rwc")) as writer:
             reader.backup(writer)
             use_write_ahead_log(writer)
         with closing(Store(SQLite(ready))) as store:
+            store.chain = chain
             try:
                 ensure_schema(store)
             except Exception as error:

@@ -22,6 +22,8 @@ from punchlist.plan import validation as plan_validation
 from punchlist.plan.service import Plans
 from punchlist.storage import event_log
 from punchlist.storage.chain import Chain, find_anchor
+from punchlist.storage.maintenance import backup, restore
+from punchlist.storage.migrate import migrate
 from punchlist.storage.open import connect, open_store
 from punchlist.storage.rechain import DATABASE_STREAM, rechain
 from punchlist.storage.schema_version import SCHEMA_VERSION
@@ -203,8 +205,6 @@ def test_an_older_database_keeps_its_unsigned_events_and_signs_new_ones(empty_da
     older.close()
     upgraded = connect(empty_database)
     upgraded.sign_with(KEY)
-    from punchlist.storage.migrate import migrate
-
     migrate(upgraded)
     Checklists(upgraded, Conversations(upgraded)).add(ADA, "One", reason="first")
     assert _problems(upgraded) == []
@@ -256,3 +256,19 @@ def test_a_reader_without_the_key_says_that_it_did_not_verify(signed: Store, dat
     assert report.problems == []
     assert [f"signed with the key {Chain(KEY).id}" in warning for warning in report.warnings] == [True]
     keyless.close()
+
+
+def test_a_restored_backup_of_an_older_schema_is_signed_from_then_on(tmp_path: Path) -> None:
+    older = made_at(f"sqlite:///{tmp_path}/older.db", "0004", tmp_path)
+    Conversations(older).open_turn(ADA)
+    backup(older, tmp_path / "backup.db")
+    older.close()
+    address = f"sqlite:///{tmp_path}/store/punchlist.db"
+    target = connect(address)
+    target.sign_with(KEY)
+    restore(target, tmp_path / "backup.db")
+    restored = open_store(address)
+    restored.sign_with(KEY)
+    Checklists(restored, Conversations(restored)).add(ADA, "One", reason="first")
+    assert _problems(restored) == []
+    restored.close()

@@ -302,7 +302,8 @@ def test_a_hundred_commands_cancelled_at_once_end_within_a_second(agent: Agent, 
     async def run() -> float:
         line = f"trap '' TERM; sleep {long} & setsid sleep {long} & echo ready; wait"
         scheduler = agent.scheduler()
-        batch = scheduler.schedule(requests("run_command", [{"command": f"{line} # {turn}"} for turn in range(100)]))
+        lines = [{"command": f"{line} # {turn}"} for turn in range(100)]
+        batch = scheduler.schedule(requests("run_command", lines), ordered=False)
         await agent.has_seen("ready\n", 100)
         assert len(running(long)) >= 200
         begun = time.perf_counter()
@@ -336,7 +337,7 @@ async def cancel_at_random(agent: Agent, long: str, turns: int, seed: int) -> No
     for turn in range(turns):
         scheduler = agent.scheduler()
         lines = [f"{chance.choice(NASTY).replace('LONG', long)} # {turn} {number}" for number in range(4)]
-        batch = scheduler.schedule(requests("run_command", [{"command": line} for line in lines]))
+        batch = scheduler.schedule(requests("run_command", [{"command": line} for line in lines]), ordered=False)
         await pass_time(chance.choice([0, 0.005, 0.02, 0.1, 0.4]) * chance.random())
         batch.cancel()
         calls = await batch

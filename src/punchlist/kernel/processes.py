@@ -1,7 +1,8 @@
 """Finds and terminates all processes that a command has started.
 
 A command gets its own session and a mark in its environment. Its children inherit both; a child that leaves the session
-still has the mark. (A child that also clears its environment is not found.)
+still has the mark. A child that also clears its environment is found by its parents, while they run. (If they have
+ended, it is not found; the sandbox ends it.)
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,6 +31,7 @@ _CACHE_SECONDS: Final = 0.02
 
 class ChildProcess(NamedTuple):
     pid: int
+    parent: int
     group: int
     session: int
     mark: str
@@ -44,6 +46,7 @@ class _ProcessTable:
         self._fresh_until = 0.0
         self._by_mark: dict[str, list[ChildProcess]] = {}
         self._by_session: dict[int, list[ChildProcess]] = {}
+        self._by_parent: dict[int, list[ChildProcess]] = {}
 
     def of(self, mark: str, session: int | None, since: float) -> list[ChildProcess]:
         """The processes of a call, from a scan after `since`: an older one may miss a process or list a dead one."""
@@ -52,17 +55,26 @@ class _ProcessTable:
         marked = self._by_mark.get(mark, [])
         if session is None:
             return marked
-        return marked + [other for other in self._by_session.get(session, []) if other.mark != mark]
+        found = marked + [other for other in self._by_session.get(session, []) if other.mark != mark]
+        known = {process.pid for process in found}
+        # Grows while it is read: the children of children.
+        for process in found:
+            children = [child for child in self._by_parent.get(process.pid, []) if child.pid not in known]
+            known.update(child.pid for child in children)
+            found += children
+        return found
 
     def _scan(self) -> None:
         taken = time.monotonic()
         by_mark: dict[str, list[ChildProcess]] = {}
         by_session: dict[int, list[ChildProcess]] = {}
+        by_parent: dict[int, list[ChildProcess]] = {}
         for process in _all():
             by_mark.setdefault(process.mark, []).append(process)
             by_session.setdefault(process.session, []).append(process)
+            by_parent.setdefault(process.parent, []).append(process)
         # Published only when complete: another thread may scan as well.
-        self._by_mark, self._by_session, self._taken = by_mark, by_session, taken
+        self._by_mark, self._by_session, self._by_parent, self._taken = by_mark, by_session, by_parent, taken
         # With thousands of processes a scan is slow, so it is valid for longer.
         now = time.monotonic()
         self._fresh_until = now + max(_CACHE_SECONDS, 2 * (now - taken))
@@ -88,13 +100,13 @@ def _read(pid: int) -> ChildProcess | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             name, _, rest = file.read().partition(b"(")[2].rpartition(b")")
-        state, _, group, session, _, _, flags = rest.split()[:7]
+        state, parent, group, session, _, _, flags = rest.split()[:7]
     except (OSError, ValueError):
         return None
     if state in b"ZX":
         return None
     mark = "" if int(flags) & _KERNEL_THREAD else _mark(pid, 1 if int(flags) & _EXITING else _READ_ATTEMPTS)
-    return ChildProcess(pid, int(group), int(session), mark, name.decode(errors="replace"))
+    return ChildProcess(pid, int(parent), int(group), int(session), mark, name.decode(errors="replace"))
 
 
 def _mark(pid: int, readings: int) -> str:
@@ -142,18 +154,21 @@ def _termination(mark: str, group: int | None, patience: float, since: float) ->
     """The steps of termination; yields the seconds to wait after each."""
     if not _alive(mark, group, since):
         return
+    # A process without mark and session loses its place in the tree when its parent ends: remember it.
+    tree = {process.pid: _start_time(process.pid) for process in still_running(mark, group, since)}
     _send(mark, group, signal.SIGTERM)
     sent = time.monotonic()
     while (left := sent + patience - time.monotonic()) > 0:
         yield min(_POLL_SECONDS, left)
-        if not _alive(mark, group, sent):
+        if not _alive(mark, group, sent) and not _same(tree):
             return
     # Repeated, since a process may fork between scan and signal.
     for _ in range(50):
         _send(mark, group, signal.SIGKILL)
+        _kill(_same(tree), signal.SIGKILL)
         sent = time.monotonic()
         yield _POLL_SECONDS
-        if not _alive(mark, group, sent):
+        if not _alive(mark, group, sent) and not _same(tree):
             return
 
 
@@ -182,8 +197,17 @@ def _kill(pids: Iterable[int], number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
+def _same(processes: Mapping[int, str]) -> list[int]:
+    """Those of the processes, given with their start times, that still run."""
+    return [pid for pid, started in processes.items() if started and _read(pid) and _start_time(pid) == started]
+
+
 @cache
 def _started(pid: int) -> str:
+    return _start_time(pid)
+
+
+def _start_time(pid: int) -> str:
     """The start time of a process, which distinguishes it from a later one with the same pid."""
     try:
         # The name in parentheses may contain blanks and parentheses; the fields after the last one do not.

@@ -157,9 +157,9 @@ def test_the_command_line_shows_a_token_once_and_stores_only_its_hash(punchlist:
     listed = punchlist("token", "list")
     assert listed.stdout.split()[:3] == ["ci", "worker", "valid"]
     everything = [listed.stdout, punchlist("log", "--json").stdout, punchlist("token", "--json").stdout]
-    assert all(token.rpartition("_")[2] not in text for text in everything)
+    assert all(token.split("_", 2)[2] not in text for text in everything)
     for file in (project / ".punchlist").rglob("*"):
-        assert not file.is_file() or token.rpartition("_")[2].encode() not in file.read_bytes()
+        assert not file.is_file() or token.split("_", 2)[2].encode() not in file.read_bytes()
     assert "Revoked ci" in punchlist("token", "revoke", "ci").stdout
     assert punchlist("token", "revoke", "ci").returncode == 1
     assert "no tokens" not in punchlist("token", "list").stdout
@@ -179,6 +179,17 @@ def test_a_wrong_token_command_changes_nothing(punchlist: Cli, arguments: list[s
     assert done.returncode != 0
     assert problem in done.stderr
     assert "There are no tokens." in punchlist("token", "list").stdout
+
+
+@pytest.mark.parametrize("line", [["create", "mine", "--role", "person"], ["revoke", "ci"]])
+def test_an_agent_cannot_make_itself_a_token(punchlist: Cli, line: list[str]) -> None:
+    """TRUST 37."""
+    create(punchlist, "ci", "worker")
+    done = punchlist("token", *line, env={"PUNCHLIST_CALL": "call-1"})
+    assert done.returncode != 0
+    assert f"`punchlist token {line[0]}` is for you, not for an agent" in done.stderr
+    listed = json.loads(punchlist("token", "--json").stdout)
+    assert [(one["name"], one["validity"]) for one in listed] == [("ci", "valid")]
 
 
 def test_a_start_token_from_the_environment_works_beside_named_ones(

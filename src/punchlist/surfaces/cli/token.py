@@ -38,6 +38,7 @@ def create(
     from punchlist.kernel.actors import Role
     from punchlist.tokens.validation import parse_lifetime
 
+    refuse_for_agents("token create")
     services = cli.in_session()
     issued = services.tokens.create(cli.user_scope(services), name, Role(role.value), parse_lifetime(expires))
     cli.show({**_json(issued.token), "token": issued.text}, issued.text)
@@ -72,6 +73,7 @@ def list_(cli: CliContext) -> None:
 @app.command()
 def revoke(cli: CliContext, token: Annotated[str, typer.Argument(metavar="NAME|ID", help="The token.")]) -> None:
     """Revoke a token. Clients that use it are refused from their next request on."""
+    refuse_for_agents("token revoke")
     refuse_for_agents("token revoke")
     services = cli.in_session()
     revoked = services.tokens.revoke(cli.user_scope(services), token)

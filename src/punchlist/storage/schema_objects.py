@@ -74,10 +74,13 @@ def schema_digest(connection: Any, kind: Kind) -> str:
     return _digest(stored_objects(connection, kind))
 
 
-def schema_differences(connection: Any, kind: Kind, version: str = SCHEMA_VERSION) -> list[str]:
-    """One line for each object that was added, removed or changed; empty in the usual case, at the cost of a digest."""
+def schema_differences(connection: Any, kind: Kind, version: str | None = None) -> list[str]:
+    """One line for each object that was added, removed or changed; empty in the usual case, at the cost of a digest.
+
+    Without a version, the database is compared with the current one.
+    """
     stored = stored_objects(connection, kind)
-    if version == SCHEMA_VERSION and _digest(stored) == SCHEMA_DIGESTS[kind]:
+    if version in (None, SCHEMA_VERSION) and _digest(stored) == SCHEMA_DIGESTS[kind]:
         return []
     return list(_differences(expected_objects(kind, version), stored))
 
@@ -91,8 +94,8 @@ def stored_objects(connection: Any, kind: Kind) -> list[SchemaObject]:
     return [each._replace(definition=_plain(each.definition)) for each in found]
 
 
-def expected_objects(kind: Kind, version: str = SCHEMA_VERSION) -> list[SchemaObject]:
-    """The objects of a new database at a version."""
+def expected_objects(kind: Kind, version: str | None = None) -> list[SchemaObject]:
+    """The objects of a new database at a version, by default the current one."""
     import sqlite3
     from contextlib import closing
 
@@ -100,7 +103,7 @@ def expected_objects(kind: Kind, version: str = SCHEMA_VERSION) -> list[SchemaOb
 
     with closing(sqlite3.connect(":memory:")) as connection:
         for migration in migrations():
-            if migration.version <= version:
+            if version is None or migration.version <= version:
                 for statement in migration.statements(kind):
                     connection.execute(statement.sql)
         connection.execute(CREATE_VERSION)

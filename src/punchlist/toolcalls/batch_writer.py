@@ -19,6 +19,7 @@ from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.sqlite import WouldBlock
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalAnswer
+from punchlist.toolcalls.lifecycle import CallAction
 from punchlist.toolcalls.model import Transition, WaitingToolCall
 from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.service import ExtraWrite, ToolCallService
@@ -110,10 +111,10 @@ class BatchWriter:
             raise self._lost[call_id]
 
     def _write_inline(self) -> bool:
-        """Write all entries at once, without a task. False where that would block, and where several calls have
-        entries: these go into one commit when all calls have had their turn."""
-        calls = {transition.call.request.call_id for transition in self._pending.transitions}
-        if self._remote or self._escalations or len(calls) > 1:
+        """Write all entries at once, without a task. False where that would block, and where several calls are about to
+        run: their entries go into one commit when all of them have had their turn."""
+        starting = sum(transition.action is CallAction.EXECUTE for transition in self._pending.transitions)
+        if self._remote or self._escalations or starting > 1:
             return False
         target, entries = self._recorded, self._take_entries()
         try:

@@ -37,6 +37,9 @@ $(DEMO_READY): requirements-demo.txt pyproject.toml | $(BIN)/python
 demo: $(DEMO_READY)  ## See an agent finish its list; no key needed
 	$(BIN)/punchlist demo
 
+# Set on some machines: without it, every process of a test would compile the sources again.
+export PYTHONDONTWRITEBYTECODE =
+
 test: $(READY)  ## Run the tests, on SQLite and PostgreSQL
 	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist worksteal $(ARGS)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -34,6 +35,7 @@ from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
+from punchlist.trust import Trust
 
 PERSON: Final = Actor(Role.PERSON, "bench")
 FILE: Final = json.dumps({"name": "Bench", "slug": "bench", "pillars": [{"name": "Speed", "slug": "speed"}]})
@@ -76,7 +78,10 @@ async def steps(store: Store, rounds: int) -> tuple[list[float], list[float]]:
     """Seconds per step, ours and bare DBOS steps, alternating in one run."""
     from dbos import DBOS
 
-    durable, measured = DurableEngine(store, current_process()), asyncio.get_running_loop().create_future()
+    durable, measured = (
+        DurableEngine(store, current_process(), Trust.of_user(os.environ)),
+        asyncio.get_running_loop().create_future(),
+    )
 
     async def nothing() -> int:
         return 1
@@ -167,7 +172,7 @@ async def bare(path: str, runs: int) -> list[float]:
         return run_id
 
     with closing(open_store(path)) as store:
-        durable, queue = DurableEngine(store, current_process()), enqueue_runs(store, runs)
+        durable, queue = DurableEngine(store, current_process(), Trust.of_user(os.environ)), enqueue_runs(store, runs)
         started = perf_counter()
         await durable.open(work)
         for run in queue:

@@ -278,6 +278,16 @@ def turn(conversations: Conversations, agent: Scope) -> TurnScope:
     return TurnScope(agent.conversation_id, agent.actor, conversations.open_turn(agent).id)
 
 
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own for every test, in which the key and the trusted databases are."""
+    folder = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(folder))
+    for variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    return folder
+
+
 # --- the program as people run it ------------------------------------------------------------------
 
 Cli = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from punchlist.plan.service import Plans
     from punchlist.runs.service import Runs
     from punchlist.storage.store import Store
+    from punchlist.storage.trusted_files import UntrustedDatabase
     from punchlist.tokens.service import AccessTokens
     from punchlist.toolcalls.approval_store import Approvals
     from punchlist.toolcalls.policy import Mode
@@ -53,6 +54,8 @@ PRIVATE_ADDRESSES = "PUNCHLIST_PRIVATE_ADDRESSES"
 class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.on_untrusted_database: Callable[[UntrustedDatabase], bool] | None = None
+        """Asks the user what to do with a database of another author; True if it can be opened now."""
         self._project_settings = settings
         self._store: Store | None = None
         self._opening = Lock()
@@ -64,12 +67,32 @@ class Services:
             if self._store is None:
                 from punchlist.storage.open import open_store
 
-                self._store = open_store(self.settings.database, synchronous=self.settings.synchronous)
+                self.check_database()
+                synchronous = self.settings.synchronous
+                self._store = open_store(self.settings.database, synchronous=synchronous, trust=self.trust)
             return self._store
 
     def read_only_reason(self) -> str | None:
         """Why the database was opened for reading only; None if it can be written or was not opened."""
         return self._store.database.read_only_reason() if self._store is not None else None
+
+    def check_database(self) -> None:
+        """Raise unless the user chose, created or adopted the database.
+
+        The address in the user's own settings is the decision to trust a PostgreSQL server.
+        """
+        from punchlist.storage.open import parse_database_url
+        from punchlist.storage.trusted_files import UntrustedDatabase, check_adopted
+
+        self.settings.check_database_is_trusted()
+        file = parse_database_url(self.settings.database).file
+        if file is None:
+            return
+        try:
+            check_adopted(file, self.trust)
+        except UntrustedDatabase as problem:
+            if self.on_untrusted_database is None or not self.on_untrusted_database(problem):
+                raise
 
     def close(self) -> None:
         if self._store is not None:
@@ -210,13 +233,13 @@ class Services:
         from punchlist.kernel.secrets import Redactor
         from punchlist.toolcalls.approval_store import Approvals
 
-        return Approvals(self.store, Redactor(os.environ))
+        return Approvals(self.store, Redactor(os.environ), self.trust.sign)
 
     @cached_property
     def tokens(self) -> AccessTokens:
         from punchlist.tokens.service import AccessTokens
 
-        return AccessTokens(self.store, self.trust.seal)
+        return AccessTokens(self.store, self.trust.sign)
 
     @cached_property
     def agents(self) -> AgentsConfig:
@@ -246,7 +269,7 @@ class Services:
         from punchlist.tools.tool_session import ToolSite
 
         outputs = self.settings.outputs(os.environ)
-        return ToolSite(self.store, scope, workspace, self.tool_settings, outputs, os.environ, self.trust.seal, turn_id)
+        return ToolSite(self.store, scope, workspace, self.tool_settings, outputs, os.environ, self.trust.sign, turn_id)
 
 
 def main() -> None:

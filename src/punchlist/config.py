@@ -10,12 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.errors import ConfigError
+from punchlist.errors import ConfigError, NotAllowed
+from punchlist.kernel.files import UnsafeFile, is_own, read_regular, user_folder
 from punchlist.kernel.text import did_you_mean, excerpt
+from punchlist.trust import MAX_FILE_BYTES
 
 FILE_NAME: Final = "punchlist.toml"
 PROJECT_FOLDER: Final = ".punchlist"
@@ -24,7 +26,6 @@ PROJECT_MARKERS: Final = (FILE_NAME, PROJECT_FOLDER, ".git")
 DEFAULT_SESSION: Final = "default"
 SYNCHRONOUS: Final = ("normal", "full")
 TABLES: Final = ("policy", "workspace", "sandbox", "mcp", "agent", "agents")
-_MAX_FILE_BYTES: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class SettingsTables:
 
     path: Path
     content: Mapping[str, Any]
+    source: bytes = field(default=b"", repr=False)
+    """The bytes that were parsed: trust is given to them, not to what the file contains later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +48,20 @@ class Settings:
     root: Path | None
     project: SettingsTables | None = None
     user: SettingsTables | None = None
-    external_database_file: Path | None = None
-    """The project's file, if it sets a database outside the project, which needs trust."""
     session_is_named: bool = False
     """Whether a flag, the environment or a settings file names the session."""
+    untrusted: tuple[str, ...] = ()
+    """Lines of the project's file that need trust and do not have it: its session, a database outside the project."""
+    refused_database: str | None = None
+    """The database that the project's file sets and that is not used, because it needs trust."""
+
+    def check_database_is_trusted(self) -> None:
+        """Raise if the project's file sets a database that it may not set without trust."""
+        if self.refused_database is not None:
+            raise NotAllowed(
+                "This project's punchlist.toml sets a database outside of the project, which is used only after "
+                "you have trusted the file. Run `punchlist trust` to review it."
+            )
 
     def outputs(self, environment: Mapping[str, str]) -> Path:
         """The folder for the full text of long results."""
@@ -71,6 +84,8 @@ def load(
     user_settings, user = _from_file(user_folder(env, "XDG_CONFIG_HOME", ".config") / FILE_NAME)
     flagged = {name: value for name, value in (flags or {}).items() if value}
     layers = [flagged, _from_environment(env), project_settings, user_settings]
+    ignored = _without_trust(project_settings, project, env)
+    refused = ignored.get("database") if "database" not in {**layers[0], **layers[1]} else None
 
     def setting(name: str) -> str | None:
         return next((layer[name] for layer in layers if name in layer), None)
@@ -82,16 +97,37 @@ def load(
     database = configured.strip() if configured else str(_default_database(root, env))
     named = setting("session")
     session = named or _default_session(root, shared=configured is not None)
-    source = next((layer for layer in layers if "database" in layer), None)
-    external_file = root / FILE_NAME if root and source is project_settings and _is_outside(database, root) else None
-    return Settings(database, session, synchronous, root, project, user, external_file, named is not None)
+    untrusted = tuple(f"{name} = {value}" for name, value in ignored.items())
+    return Settings(database, session, synchronous, root, project, user, named is not None, untrusted, refused)
+
+
+def _without_trust(settings: dict[str, str], tables: SettingsTables | None, env: Mapping[str, str]) -> dict[str, str]:
+    """Remove from the settings of a project's file those that need trust and do not have it, and return them.
+
+    A session can belong to another project; a database elsewhere receives lists and passwords.
+    """
+    if tables is None:
+        return {}
+    needed = [name for name in ("session", "database") if name in settings]
+    if "database" in needed and not _is_outside(settings["database"], tables.path.parent):
+        needed.remove("database")
+    if not needed:
+        return {}
+    from punchlist.trust import Trust
+
+    if Trust.of_user(env).trusts(tables.path, tables.source):
+        return {}
+    return {name: settings.pop(name) for name in needed}
 
 
 def project_root(start: Path) -> Path | None:
-    """The nearest folder from `start` upwards that contains a project marker."""
+    """The nearest folder from `start` upwards that contains a project marker of this user.
+
+    In a folder that several users share, such as /tmp, another user could set a marker for everyone below.
+    """
     start = start.resolve()
     for folder in (start, *start.parents):
-        if any((folder / mark).exists() for mark in PROJECT_MARKERS):
+        if any(is_own(folder / marker) for marker in PROJECT_MARKERS):
             return folder
     return None
 
@@ -103,11 +139,6 @@ def _is_outside(address: str, root: Path) -> bool:
     except (ValueError, RuntimeError, OSError):
         # Not a valid path; opening it reports the error.
         return True
-
-
-def user_folder(env: Mapping[str, str], variable: str, fallback: str) -> Path:
-    base = env.get(variable) or str(Path(env.get("HOME") or Path.home()) / fallback)
-    return Path(base) / "punchlist"
 
 
 def _default_database(root: Path | None, env: Mapping[str, str]) -> Path:
@@ -144,11 +175,12 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 def _from_file(path: Path) -> tuple[dict[str, str], SettingsTables | None]:
     try:
-        if path.stat().st_size > _MAX_FILE_BYTES:
-            raise ConfigError(f"{path}: is larger than {_MAX_FILE_BYTES:,} bytes, the limit for a settings file.")
-        source = path.read_text(encoding="utf-8")
+        raw = read_regular(path, MAX_FILE_BYTES)
+        source = raw.decode()
     except FileNotFoundError:
         return {}, None
+    except UnsafeFile as problem:
+        raise ConfigError(f"{path}: {problem}, so it cannot be a settings file.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error}).") from error
     import tomllib
@@ -162,7 +194,7 @@ def _from_file(path: Path) -> tuple[dict[str, str], SettingsTables | None]:
     settings = {key: _text(path, source, key, value) for key, value in content.items() if key not in TABLES}
     if "database" in settings:
         settings["database"] = _resolve_path(settings["database"], path.parent)
-    return settings, SettingsTables(path, tables) if tables else None
+    return settings, SettingsTables(path, tables, raw)
 
 
 def _resolve_path(address: str, folder: Path) -> str:

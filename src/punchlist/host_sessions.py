@@ -26,7 +26,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.config import DEFAULT_SESSION, Settings, user_folder
+from punchlist.config import DEFAULT_SESSION, Settings
+from punchlist.kernel.files import user_folder
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.parent_processes import ParentProcess, ancestors, host_processes
 from punchlist.kernel.processes import is_running, process_identity

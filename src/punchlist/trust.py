@@ -1,8 +1,8 @@
-"""The files that the user has trusted, by their content.
+"""What the user has trusted: settings, missions and databases, each by its content or identity.
 
-The settings of a project come from its author. Settings that allow a tool or start a server take effect only after the
-user has reviewed and trusted the file; a changed file must be trusted again. The list is stored in the user's own
-folder, so that a project cannot contain its own trust.
+A project comes from its author, and so may the files in its `.punchlist` folder. What they ask for takes effect only
+after the user has reviewed it. The entries are stored in the user's own folder, so that a project cannot contain its
+own trust, and each is signed with the user's key, which also signs answers to approvals.
 """
 
 from __future__ import annotations
@@ -12,104 +12,195 @@ import hmac
 import json
 import os
 import secrets
+import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from punchlist.config import Settings, user_folder
-from punchlist.errors import ConfigError, NotAllowed
+from punchlist.errors import ConfigError
+from punchlist.kernel.files import UnsafeFile, read_regular, user_folder
 
-_FILE: Final = "trusted.json"
+_FOLDER: Final = "trusted"
 _KEY: Final = "key"
+KEY_LENGTH: Final = 32
+_MAX_ENTRY: Final = 20_000
+MAX_FILE_BYTES: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrustEntry:
+    name: str
+    """A path, or a name with a prefix and a colon (`mission:…`, `database:…`)."""
+    digest: str
+    at: float
+    """Seconds since 1970."""
 
 
 class Trust:
     def __init__(self, folder: Path) -> None:
-        self._file = folder / _FILE
+        self._folder = folder
 
     @classmethod
     def of_user(cls, environment: Mapping[str, str]) -> Trust:
         return cls(user_folder(environment, "XDG_DATA_HOME", ".local/share"))
 
-    def trusts(self, path: Path) -> bool:
-        return self._all().get(str(path.resolve())) == _digest(path)
+    # --- files and texts ----------------------------------------------------------------------------------
 
-    def trust(self, path: Path) -> None:
-        self._write({**self._all(), str(path.resolve()): _digest(path)})
+    def trusts(self, path: Path, content: bytes | None = None) -> bool:
+        """Whether the file is trusted with this content, which the caller has read and is about to use."""
+        content = _content(path) if content is None else content
+        return content is not None and self._has(str(path.resolve()), _digest_of(content))
 
-    def forget(self, path: Path) -> None:
-        self._write({name: digest for name, digest in self._all().items() if name != str(path.resolve())})
-
-    def check_database(self, settings: Settings) -> None:
-        """Refuse an untrusted external database, for hooks and MCP servers.
-
-        They run without the user in any folder where an agent starts; prompts and lists must not be sent to a
-        database that the author of a project chose.
-        """
-        if settings.external_database_file is not None and not self.trusts(settings.external_database_file):
-            raise NotAllowed(
-                f"{settings.external_database_file}: names a database outside of the project. Hooks and MCP servers "
-                "use it only after `punchlist trust`."
-            )
+    def trust(self, path: Path, content: bytes | None = None) -> None:
+        """Trust the content that the user has seen."""
+        content = _content(path) if content is None else content
+        self._add(str(path.resolve()), "" if content is None else _digest_of(content))
 
     def trusts_text(self, name: str, text: str) -> bool:
         """Whether the user has trusted exactly this text under this name.
 
         A name has a prefix with a colon (`mission:…`), so that it cannot collide with a path.
         """
-        return self._all().get(name) == _digest_of(text.encode())
+        return self._has(name, _digest_of(text.encode()))
 
     def trust_text(self, name: str, text: str) -> None:
-        self._write({**self._all(), name: _digest_of(text.encode())})
+        self._add(name, _digest_of(text.encode()))
+
+    def forget(self, path: Path) -> None:
+        self.forget_text(str(path.resolve()))
 
     def forget_text(self, name: str) -> None:
-        self._write({other: digest for other, digest in self._all().items() if other != name})
+        with suppress(FileNotFoundError):
+            self._file(name).unlink()
 
-    def seal(self, text: str) -> str:
-        """A MAC of a text with the user's key: proves that this user stored it."""
-        return hmac.new(self._key(), text.encode(), hashlib.sha256).hexdigest()
+    def entries(self) -> list[TrustEntry]:
+        """Everything that is trusted, by name."""
+        found = [_read_entry(file) for file in self._folder.joinpath(_FOLDER).glob("*.json")]
+        return sorted(
+            (entry for entry, signature in filter(None, found) if self._is_signed(entry, signature)),
+            key=lambda entry: entry.name,
+        )
 
-    def _key(self) -> bytes:
-        file = self._file.with_name(_KEY)
+    def _has(self, name: str, digest: str) -> bool:
+        found = _read_entry(self._file(name))
+        if found is None:
+            return False
+        entry, signature = found
+        return entry.name == name and entry.digest == digest and self._is_signed(entry, signature)
+
+    def _add(self, name: str, digest: str) -> None:
+        entry = {"name": name, "digest": digest, "at": time.time(), "signature": self.sign("trust", name, digest)}
+        _write_private(self._file(name), json.dumps(entry, indent=2).encode() + b"\n")
+
+    def _is_signed(self, entry: TrustEntry, signature: str) -> bool:
+        return self.is_signature(signature, "trust", entry.name, entry.digest)
+
+    def _file(self, name: str) -> Path:
+        return self._folder / _FOLDER / f"{_digest_of(name.encode(errors='surrogateescape'))[:40]}.json"
+
+    # --- the key ------------------------------------------------------------------------------------------
+
+    def sign(self, *fields: str) -> str:
+        """A signature of these fields with the user's key: proves that this user wrote them."""
+        text = json.dumps(fields).encode()
+        return hmac.new(self.key, text, hashlib.sha256).hexdigest()
+
+    def is_signature(self, signature: str, *fields: str) -> bool:
+        return hmac.compare_digest(signature.encode(), self.sign(*fields).encode())
+
+    @cached_property
+    def key(self) -> bytes:
+        """The user's key, created on first use."""
+        file = self._folder / _KEY
         for _ in range(2):
             with suppress(FileNotFoundError):
-                return file.read_bytes()
+                return self._read_key(file)
             with suppress(FileExistsError):
-                file.parent.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(descriptor, "wb") as made:
-                    made.write(secrets.token_bytes(32))
+                _create_private(file, secrets.token_bytes(KEY_LENGTH))
         raise ConfigError(f"{file}: cannot be created.")
 
-    def _all(self) -> dict[str, str]:
+    def replace_key(self, key: bytes) -> None:
+        """Use a key of another machine. What the previous key signed is no longer trusted."""
+        if len(key) != KEY_LENGTH:
+            raise ConfigError(f"The key must have {KEY_LENGTH} bytes, got {len(key)}.")
+        _write_private(self._folder / _KEY, key)
+        self.__dict__.pop("key", None)
+
+    def _read_key(self, file: Path) -> bytes:
         try:
-            found = json.loads(self._file.read_text(encoding="utf-8"))
+            key = read_regular(file, KEY_LENGTH)
+        except UnsafeFile as problem:
+            raise ConfigError(f"{file}: {problem}. Remove it; Punchlist then creates a new key.") from None
         except FileNotFoundError:
-            return {}
-        except (OSError, ValueError):
-            # Nothing is trusted if the file is unreadable; the next `trust` rewrites it.
-            return {}
-        return {str(name): str(digest) for name, digest in found.items()} if isinstance(found, dict) else {}
-
-    def _write(self, trusted: Mapping[str, str]) -> None:
-        beside = self._file.with_suffix(f".{os.getpid()}")
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps(trusted, indent=2) + "\n", encoding="utf-8")
-            beside.chmod(0o600)
-            beside.replace(self._file)
+            raise
         except OSError as error:
-            with suppress(OSError):
-                beside.unlink()
-            raise ConfigError(f"{self._file}: cannot be written ({error.strerror or error}).") from error
+            raise ConfigError(f"{file}: cannot be read ({error.strerror}).") from error
+        if len(key) != KEY_LENGTH:
+            raise ConfigError(
+                f"{file}: has {len(key)} bytes instead of {KEY_LENGTH}. Remove it; Punchlist then creates a new key, "
+                "and asks again for what the old one signed."
+            )
+        return key
 
 
-def _digest(path: Path) -> str:
+def _read_entry(file: Path) -> tuple[TrustEntry, str] | None:
+    """An entry with its signature; None if there is none. An unreadable one grants no trust."""
     try:
-        return _digest_of(path.read_bytes())
+        stored: Any = json.loads(read_regular(file, _MAX_ENTRY))
+        return TrustEntry(str(stored["name"]), str(stored["digest"]), float(stored["at"])), str(stored["signature"])
+    except (OSError, ValueError, KeyError, TypeError, UnsafeFile):
+        return None
+
+
+def _create_private(file: Path, content: bytes) -> None:
+    """Create a file that only the user can read, complete or not at all."""
+    try:
+        beside = _written_beside(file, content)
+        try:
+            os.link(beside, file)
+        finally:
+            beside.unlink()
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
+def _write_private(file: Path, content: bytes) -> None:
+    try:
+        _written_beside(file, content).replace(file)
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
+def _unwritable(file: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{file}: cannot be written ({error.strerror or error}). Punchlist keeps your key there and what you have "
+        "trusted; set XDG_DATA_HOME to a folder that you can write to."
+    )
+
+
+def _written_beside(file: Path, content: bytes) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = file.with_name(f"{file.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as made:
+            made.write(content)
     except OSError:
-        return ""
+        beside.unlink()
+        raise
+    return beside
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return read_regular(path, MAX_FILE_BYTES)
+    except (OSError, UnsafeFile):
+        return None
 
 
 def _digest_of(content: bytes) -> str:

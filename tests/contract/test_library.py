@@ -147,9 +147,9 @@ def test_a_tool_that_fails_for_a_passing_reason_is_tried_once_more(make: Make) -
         assert len(tries) == 2
 
 
-def test_a_wrong_model_is_named_before_any_work(make: Make) -> None:
+def test_a_wrong_model_is_named_before_any_work(make: Make, tmp_path: Path) -> None:
     with pytest.raises(PunchlistError, match="nobody"):
-        Agent("nobody:x", workspace=".").run_sync("x")
+        Agent("nobody:x", workspace=tmp_path).run_sync("x")
     with pytest.raises(PunchlistError, match="goal"):
         make("- x\n").run_sync("  ")
 

@@ -252,7 +252,7 @@ def test_a_database_that_is_never_there_for_long_is_said_to_be_so(
     someone, renew = _Someone(file), storage_open._prepare
 
     def renew_in_vain(store: Store) -> None:
-        renew(store, file=file)
+        renew(store, file=file, trust=None)
         store.connections.release(store.connections.acquire())
         _remove_all(file)
 
@@ -260,7 +260,7 @@ def test_a_database_that_is_never_there_for_long_is_said_to_be_so(
     someone.store.prepare = renew_in_vain
     with pytest.raises(StoreUnavailable, match="removed or replaced"):
         someone.add("After")
-    monkeypatch.setattr(someone.store, "prepare", lambda store: renew(store, file=file))
+    monkeypatch.setattr(someone.store, "prepare", lambda store: renew(store, file=file, trust=None))
     someone.add("At last")
     assert _items(file) == ["At last"]
     someone.close()

@@ -130,7 +130,7 @@ def test_an_expired_token_is_refused(punchlist: Cli, project: Path, environment:
         load(environment=environment, cwd=project).database, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC)
     )
     person = Scope("default", Actor(Role.PERSON, "ada"))
-    expired = AccessTokens(store, trust.seal).create(person, "old", Role.SUPERVISOR, timedelta(days=1)).text
+    expired = AccessTokens(store, trust.sign).create(person, "old", Role.SUPERVISOR, timedelta(days=1)).text
     store.close()
     assert [one["validity"] for one in json.loads(punchlist("token", "list", "--json").stdout)] == ["expired"]
     with HttpServer(project, environment) as server:

@@ -212,7 +212,7 @@ def test_a_prompt_may_be_in_a_file_beside(files: Files) -> None:
     prompt = files.project / "prompts/r.md"
     prompt.write_text("\nYou review.\nTwice.\n")
     in_a_file(files)
-    assert prompt_files(files.settings) == [prompt]
+    assert [each.path for each in prompt_files(files.settings)] == [prompt]
     files.trust.trust(prompt)
     assert files.read().definitions["reviewer"].prompt == "You review.\nTwice."
 

@@ -8,6 +8,7 @@ import pytest
 
 from punchlist.config import Settings, load, project_root
 from punchlist.errors import ConfigError
+from punchlist.trust import Trust
 
 
 @pytest.fixture
@@ -41,6 +42,7 @@ def test_the_flag_beats_the_environment_beats_the_projects_file_beats_the_users(
     env = {**home, "PUNCHLIST_SESSION": "environment"}
     users_file(home).write_text('session = "user"')
     (project / "punchlist.toml").write_text('session = "project"')
+    Trust.of_user(home).trust(project / "punchlist.toml")
     assert load(flags, environment=env, cwd=project).session == "flag"
     assert load({"session": None}, environment=env, cwd=project).session == "environment"
     assert load(environment=home, cwd=project).session == "project"
@@ -53,10 +55,31 @@ def test_the_flag_beats_the_environment_beats_the_projects_file_beats_the_users(
 def test_each_setting_is_looked_for_by_itself(project: Path, home: dict[str, str]) -> None:
     users_file(home).write_text('session = "user"\nsynchronous = "full"')
     (project / "punchlist.toml").write_text('session = "project"')
+    Trust.of_user(home).trust(project / "punchlist.toml")
     env = {**home, "PUNCHLIST_DATABASE_URL": "sqlite:////tmp/x.db"}
-    assert load(environment=env, cwd=project) == Settings(
-        "sqlite:////tmp/x.db", "project", "full", project, session_is_named=True
+    found = load(environment=env, cwd=project)
+    assert (found.database, found.session, found.synchronous, found.root, found.session_is_named) == (
+        "sqlite:////tmp/x.db",
+        "project",
+        "full",
+        project,
+        True,
     )
+
+
+def test_a_session_and_an_outside_database_of_a_project_need_trust(project: Path, home: dict[str, str]) -> None:
+    file = project / "punchlist.toml"
+    file.write_text('session = "project"\ndatabase = "/elsewhere.db"\nsynchronous = "full"')
+    found = load(environment=home, cwd=project)
+    assert (found.session, found.session_is_named, found.synchronous) == ("default", False, "full")
+    assert found.untrusted == ("session = project", "database = /elsewhere.db")
+    assert found.refused_database == "/elsewhere.db"
+    # What the user sets replaces it, so nothing is refused.
+    env = {**home, "PUNCHLIST_DATABASE_URL": "sqlite:////tmp/x.db"}
+    assert load(environment=env, cwd=project).refused_database is None
+    Trust.of_user(home).trust(file)
+    trusted = load(environment=home, cwd=project)
+    assert (trusted.session, trusted.database, trusted.untrusted) == ("project", "/elsewhere.db", ())
 
 
 @pytest.mark.parametrize(

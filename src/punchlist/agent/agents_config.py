@@ -25,6 +25,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ from punchlist.agent.definitions import (
 )
 from punchlist.config import Settings, SettingsTables
 from punchlist.errors import NotFound
+from punchlist.kernel.files import UnsafeFile, read_regular
 from punchlist.kernel.settings_table import MAX_NUMBER, SettingsTable
 from punchlist.kernel.text import block_problem, did_you_mean, excerpt, line_problem
 from punchlist.trust import Trust
@@ -72,7 +74,8 @@ class AgentsConfig:
 
 def load_agents(settings: Settings, trust: Trust) -> AgentsConfig:
     user, project = _settings(settings.user), _settings(settings.project)
-    trusted = settings.project is not None and trust.trusts(settings.project.path)
+    project_file = settings.project
+    trusted = project_file is not None and trust.trusts(project_file.path, project_file.source)
     accepted = [entry for entry in project if (entry.is_trusted(trust) if trusted else _tightens(entry, user))]
     ignored = [entry for entry in project if entry not in accepted]
     entries = [*user, *accepted]
@@ -95,9 +98,9 @@ def untrusted_settings(settings: Settings) -> list[str]:
     return [str(entry) for entry in _settings(settings.project) if not _tightens(entry, user)]
 
 
-def prompt_files(settings: Settings) -> list[Path]:
+def prompt_files(settings: Settings) -> list[PromptFile]:
     """The prompt files that are trusted together with the project's settings."""
-    return [entry.value.path for entry in _settings(settings.project) if isinstance(entry.value, PromptFile)]
+    return [entry.value for entry in _settings(settings.project) if isinstance(entry.value, PromptFile)]
 
 
 def agent_settings(agent: AgentDefinition) -> dict[str, Any]:
@@ -132,19 +135,27 @@ class ConfigKey:
         return replace(agent, **{name: value})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PromptFile:
     path: Path
     table: SettingsTable
 
+    @cached_property
+    def content(self) -> bytes:
+        """Read once, so that the trusted text is the one that is used."""
+        try:
+            return read_regular(self.path, _MAX_FILE_SIZE)
+        except FileNotFoundError:
+            raise self.table.error("prompt_file", f"there is no such file ({self.path})") from None
+        except UnsafeFile as problem:
+            raise self.table.error("prompt_file", str(problem)) from None
+        except OSError as error:
+            raise self.table.error("prompt_file", f"cannot be read ({error})") from error
+
     def text(self) -> str:
         try:
-            if not self.path.is_file():
-                raise self.table.error("prompt_file", f"there is no such file ({self.path})")
-            if self.path.stat().st_size > _MAX_FILE_SIZE:
-                raise self.table.error("prompt_file", f"is larger than {_MAX_FILE_SIZE:,} bytes")
-            text = self.path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            text = self.content.decode()
+        except UnicodeDecodeError as error:
             raise self.table.error("prompt_file", f"cannot be read ({error})") from error
         if problem := block_problem(text, max_length=MAX_PROMPT_LENGTH, min_length=1):
             raise self.table.error("prompt_file", f"its text {problem}")
@@ -251,7 +262,7 @@ class _Setting:
 
     def is_trusted(self, trust: Trust) -> bool:
         """Whether a setting of a trusted file is trusted: a prompt file needs trust of its own."""
-        return not isinstance(self.value, PromptFile) or trust.trusts(self.value.path)
+        return not isinstance(self.value, PromptFile) or trust.trusts(self.value.path, self.value.content)
 
 
 def _settings(tables: SettingsTables | None) -> list[_Setting]:

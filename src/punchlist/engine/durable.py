@@ -10,17 +10,19 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from enum import Enum, auto
+from pathlib import Path
 from time import monotonic
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 
 from dbos import DBOS, DBOSConfig, SetWorkflowID
-from dbos._serialization import DBOSPortableJSONSerializer
+from dbos._serialization import DBOSPortableJSONSerializer, DefaultSerializer
 
-from punchlist.engine.database import SCHEMA, engine_database
-from punchlist.errors import StoreBusy, StoreUnavailable
+from punchlist.engine.database import SCHEMA, check_stored_values, claim_engine_file, engine_database
+from punchlist.errors import NotAllowed, StoreBusy, StoreUnavailable
 from punchlist.runs.model import Run
 from punchlist.storage.async_bridge import AsyncBridge
 from punchlist.storage.store import Store
+from punchlist.trust import Trust
 
 QUEUE: Final = "punchlist-runs"
 WORKFLOW: Final = "punchlist.run"
@@ -61,6 +63,11 @@ def retrying_bridge(bridge: AsyncBridge) -> AsyncBridge:
     return call
 
 
+def _refuse_pickle(_: DefaultSerializer, __: str) -> NoReturn:
+    """Replaces the decoder of pickles in DBOS, for rows that are written after the start."""
+    raise NotAllowed("The engine's tables hold a pickle, which Punchlist did not write. It is not decoded.")
+
+
 class WorkflowState(Enum):
     UNKNOWN = auto()
     OPEN = auto()
@@ -70,13 +77,18 @@ class WorkflowState(Enum):
 class DurableEngine:
     """One per process, because DBOS is a singleton."""
 
-    def __init__(self, store: Store, executor: str) -> None:
+    def __init__(self, store: Store, executor: str, trust: Trust) -> None:
         self._store = store
+        self._trust = trust
         self._executor = executor
         self._workflow: Any = None
 
-    async def open(self, work: Work) -> None:
-        """Start DBOS; from now on workflows run on this event loop."""
+    async def open(self, work: Work) -> Path | None:
+        """Start DBOS; from now on workflows run on this event loop. Returns the new name of an engine file of another
+        author, if there was one."""
+        set_aside = claim_engine_file(self._store, self._trust)
+        check_stored_values(self._store)
+        DefaultSerializer.deserialize = _refuse_pickle  # type: ignore[method-assign,assignment]
         database = engine_database(self._store)
         level = "DEBUG" if os.environ.get("PUNCHLIST_DEBUG") else "CRITICAL"
         config: DBOSConfig = {
@@ -104,6 +116,7 @@ class DurableEngine:
         with database.begin_immediate.enabled():
             DBOS.launch()
         await DBOS.register_queue_async(QUEUE, polling_interval_sec=_POLL_INTERVAL)
+        return set_aside
 
     async def enqueue(self, run: Run) -> None:
         """Idempotent per workflow id."""

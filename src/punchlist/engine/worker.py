@@ -85,7 +85,7 @@ class Worker:
         self._call = make_bridge(services.store)
         self._retry = retrying_bridge(self._call)
         self._locks = liveness_locks(services.store)
-        self._durable = DurableEngine(services.store, self.executor)
+        self._durable = DurableEngine(services.store, self.executor, services.trust)
         self._queue = RunQueue(services.store, self.executor)
         self._active_runs = ActiveRuns()
         runtimes = RuntimeFactory(services, model_for, mode)
@@ -108,7 +108,8 @@ class Worker:
                 self._locks.close()
 
     async def _run(self, until_idle: bool) -> None:
-        await self._durable.open(self._execute)
+        if set_aside := await self._durable.open(self._execute):
+            self._report(f"the engine's file was not created by you: it is now {set_aside.name}, and a new one is used")
         self._report(f"worker {self.executor} is ready")
         async with asyncio.TaskGroup() as group:
             loops = [

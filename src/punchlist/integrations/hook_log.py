@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from punchlist.config import HOOK_LOG, PROJECT_FOLDER, project_root, user_folder
+from punchlist.config import HOOK_LOG, PROJECT_FOLDER, project_root
+from punchlist.kernel.files import user_folder
 from punchlist.kernel.text import excerpt
 
 _MAX_LINE_LENGTH: Final = 1_000

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
+from punchlist.storage import trusted_files
 from punchlist.storage.chain import Chain
 from punchlist.storage.open import create_folder, ensure_schema
 from punchlist.storage.schema_objects import schema_differences
@@ -18,6 +19,7 @@ from punchlist.storage.schema_version import APPLICATION_ID, READ_VERSION, unsup
 from punchlist.storage.sqlite import BUSY_SECONDS, SUFFIXES, SQLite, lock_folder, use_write_ahead_log
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
+from punchlist.trust import Trust
 
 _MAX_PROBLEMS: Final = 10
 _ATTEMPTS: Final = 20
@@ -86,8 +88,10 @@ def backup(store: Store, target: Path) -> None:
         raise StoreDamaged(f"{source} is not a Punchlist database, or its schema is damaged. Nothing was copied.")
 
 
-def restore(store: Store, copy: Path) -> Path | None:
+def restore(store: Store, copy: Path, trust: Trust | None = None) -> Path | None:
     """Replace the database by a copy. The previous database is kept under the returned name.
+
+    The restored database is the user's own: who restores a copy has chosen its content.
 
     If the database can still be read, SQLite itself replaces it, and processes that have it open continue with the
     restored one. A database too damaged for that is moved aside.
@@ -103,8 +107,12 @@ def restore(store: Store, copy: Path) -> Path | None:
     create_folder(path.parent)
     try:
         with _up_to_date(copy, path, store.chain) as ready:
-            if not there or not _is_whole(path):
-                return _put_in_place(path, ready)
+            trust = trust or Trust.of_user(os.environ)
+            if not there or not trusted_files.is_adopted(path, trust) or not _is_whole(path):
+                kept = _put_in_place(path, ready)
+                trusted_files.sign(path, trust)
+                return kept
+            trusted_files.copy_number(path, ready)
             with closing(_open(ready, "rw")) as reader:
                 return _exchange(path, reader)
     except (sqlite3.Error, OSError) as error:

@@ -20,12 +20,15 @@ from punchlist.errors import ConfigError, StoreDamaged, StoreUnavailable
 from punchlist.extras import require
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.text import line_problem
-from punchlist.storage import postgres, sqlite
+from punchlist.storage import postgres, sqlite, trusted_files
+from punchlist.storage.schema_objects import schema_differences
 from punchlist.storage.schema_version import READ_VERSION, SCHEMA_VERSION
 from punchlist.storage.statements import Kind
 from punchlist.storage.store import Store
+from punchlist.trust import Trust
 
 _HEADER: Final = 100
+_MAX_LISTED: Final = 3
 
 
 def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
@@ -36,22 +39,30 @@ def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NO
     return Store(postgres.PostgreSQL(where.location, where.display), clock)
 
 
-def open_store(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
+def open_store(
+    address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL", trust: Trust | None = None
+) -> Store:
+    """`trust`: open a SQLite file only if its user created or adopted it, now and whenever it is replaced."""
     store = connect(address, clock=clock, synchronous=synchronous)
     file = parse_database_url(address).file
-    store.prepare = partial(_prepare, file=file.absolute() if file else None)
+    if trust is not None:
+        store.sign_with(trust.key)
+    store.prepare = partial(_prepare, file=file.absolute() if file else None, trust=trust)
     store.prepare(store)
     return store
 
 
-def _prepare(store: Store, *, file: Path | None) -> None:
+def _prepare(store: Store, *, file: Path | None, trust: Trust | None) -> None:
     try:
         if file:
+            if trust is not None:
+                trusted_files.check_adopted(file, trust)
             create_folder(file.parent)
-            _create_file(store, file)
+            _create_file(store, file, trust or Trust.of_user(os.environ))
             _refuse_truncated(file)
         ensure_schema(store)
         if file:
+            _check_schema(store)
             _write_marker(file)
             _enable_log(store)
     except OSError as error:
@@ -60,7 +71,7 @@ def _prepare(store: Store, *, file: Path | None) -> None:
         store.raise_translated(error)
 
 
-def _create_file(store: Store, file: Path) -> None:
+def _create_file(store: Store, file: Path, trust: Trust) -> None:
     """Create an empty file if there is none, and remove the marker and WAL files of a deleted one.
 
     The marker goes first, so that the empty file counts as new.
@@ -72,9 +83,9 @@ def _create_file(store: Store, file: Path) -> None:
     with sqlite.lock_folder(real.parent):
         if database.is_missing():
             _marker(file).unlink(missing_ok=True)
-            for suffix in sqlite.SUFFIXES:
+            for suffix in (*sqlite.SUFFIXES, "-journal"):
                 Path(f"{real}{suffix}").unlink(missing_ok=True)
-            database.connect(make=True).close()
+            trusted_files.create_file(real, trust)
 
 
 def ensure_schema(store: Store) -> None:
@@ -83,6 +94,21 @@ def ensure_schema(store: Store) -> None:
         from punchlist.storage.migrate import migrate
 
         migrate(store)
+
+
+def _check_schema(store: Store) -> None:
+    """Refuse a file whose schema was changed: a trigger could approve a call. Costs one query in the usual case."""
+    connection = store.connections.acquire()
+    try:
+        problems = schema_differences(connection, "sqlite")
+    finally:
+        store.connections.release(connection)
+    if problems:
+        listed = "; ".join(problem.removeprefix("schema: ") for problem in problems[:_MAX_LISTED])
+        raise StoreDamaged(
+            f"The schema of {store.database.name} was changed by another program ({listed}). Nothing of it is used. "
+            "Run `punchlist trust` to remove what was added, or `punchlist db restore BACKUP` to restore a backup."
+        )
 
 
 def open_existing(address: str) -> Store:

@@ -11,8 +11,8 @@ from punchlist.storage.store import Database
 SCHEMA_VERSION: Final = "0007"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "7da2acdce6addc1516d3a90b724c40d0778de905eb948c87c5cf28a32030ab2d",
-    "postgresql": "31d6dd02c494933fcc684f92a4e91ea6c0dd77f353e10633965dfdfd1c7988a1",
+    "sqlite": "aec609b7f6f1000c3d40a2c47544bf53e0871e208ca90ce62edc565788262f14",
+    "postgresql": "cba7325c26a0c2ab6f04f5b2f0c5353b3d0293efe49b7e860b77c7f4d4d374b5",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -6,6 +6,7 @@ A call is rejected, denied, left to an identical one, or asked about, or it wait
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from punchlist.errors import InvalidInput, NotAllowed
@@ -56,11 +57,11 @@ class CallAdmission:
         entries = {}
         for request in requests:
             id = request.call_id
-            entries[id] = (
-                self._calls.restore(WaitingToolCall(request, stored[id].tool, questions[id]), stored[id], batch)
-                if id in stored
-                else self._calls.receive(request, batch, now, self._actor)
-            )
+            if id in stored:
+                waiting = WaitingToolCall(request, stored[id].tool, _shown_question(stored[id], questions[id]))
+                entries[id] = self._calls.restore(waiting, stored[id], batch)
+            else:
+                entries[id] = self._calls.receive(request, batch, now, self._actor)
         duplicates: Duplicates = {}
         for request in dependencies_first(requests):
             entry = entries[request.call_id]
@@ -146,3 +147,9 @@ def _shares_result(entry: CallEntry, duplicate: CallEntry | None) -> bool:
 def _put_in_order(entry: CallEntry) -> None:
     if entry.batch.order is not None:
         entry.batch.order.add(entry)
+
+
+def _shown_question(validated: ValidatedCall, stored: ApprovalQuestion) -> ApprovalQuestion:
+    """The question made from what will run; of the stored one, only the times are used."""
+    shown = validated.question or stored
+    return replace(shown, asked_at=stored.asked_at, expires_at=stored.expires_at, on_expiry=stored.on_expiry)

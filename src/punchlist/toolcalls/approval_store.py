@@ -21,9 +21,10 @@ from punchlist.kernel.text import excerpt
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition
-from punchlist.toolcalls import approvals, repository
+from punchlist.toolcalls import approvals, repository, signatures
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion, OnExpiry
 from punchlist.toolcalls.lifecycle import APPROVAL, OPEN_APPROVALS, ApprovalAction, ApprovalStatus
+from punchlist.toolcalls.signatures import Sign
 from punchlist.toolcalls.stored_call import (
     StoredApproval,
     StoredCall,
@@ -35,6 +36,7 @@ from punchlist.toolcalls.stored_call import (
 
 ESCALATION = "escalation"
 """The kind of message that a conversation receives when a question is not answered in time."""
+NOT_SIGNED = "The answer was not given by you for this call, so the question is asked again."
 _ANSWER_COLUMNS = ("answered_by", "answered_at", "outcome", "reason")
 
 
@@ -45,8 +47,11 @@ def approval_stream(call_id: str) -> str:
 # --- inside the caller's transaction, which has locked the conversation -------------------------------------
 
 
-def ask(tx: Transaction, call: StoredCall, question: ApprovalQuestion, redactor: Redactor) -> None:
+def ask(
+    tx: Transaction, call: StoredCall, question: ApprovalQuestion, redactor: Redactor, sign: Sign | None = None
+) -> None:
     approval = new_approval(call, question, redactor)
+    approval = approval._replace(question_signature=signatures.sign_question(sign, approval, call))
     APPROVAL.advance(NEW, ApprovalAction.ASK, SYSTEM.role)
     repository.insert_approval(tx, approval)
     columns = {name: value for name, value in approval._asdict().items() if value is not None}
@@ -61,21 +66,32 @@ def is_answered_differently(tx: Transaction, call_id: str, answer: ApprovalAnswe
     return found.answer is None or (found.answer.outcome, found.answer.actor) != (answer.outcome, answer.actor)
 
 
-def record_answer(tx: Transaction, call_id: str, answer: ApprovalAnswer, redactor: Redactor) -> None:
+def record_answer(
+    tx: Transaction, call: StoredCall, answer: ApprovalAnswer, redactor: Redactor, sign: Sign | None = None
+) -> None:
     """Write a person's answer, unless the process that received it has written it already."""
-    found = _get(tx, call_id)
+    found = _get(tx, call.id)
     if found.answer is not None:
         return
-    changes = {
+    changes: dict[str, Any] = {
         "outcome": stored_outcome(answer),
         "reason": to_storable_text(redactor.text(answer.reason)),
         "arguments": None if answer.arguments is None else json.dumps(answer.arguments, sort_keys=True),
         "answered_by": str(answer.actor),
         "answered_at": tx.now(),
     }
+    changes["answer_signature"] = signatures.sign_answer(sign, found._replace(**changes), call)
     shown = None if answer.arguments is None else json.dumps(redactor.value(dict(answer.arguments)), sort_keys=True)
     action = ApprovalAction.APPROVE if answer.proceeds else ApprovalAction.DENY
     _advance(tx, found, action, answer.actor, changes["reason"] or "", changes, {"to": shown})
+
+
+def reopen(tx: Transaction, approval: StoredApproval) -> StoredApproval:
+    """Ask again: the answer was not given by this user for this call."""
+    changes: dict[str, Any] = dict.fromkeys((*_ANSWER_COLUMNS, "arguments", "answer_signature"))
+    changes["reason"] = ""
+    _advance(tx, approval, ApprovalAction.REOPEN, SYSTEM, NOT_SIGNED, changes)
+    return _get(tx, approval.call_id)
 
 
 def withdraw(tx: Transaction, call_id: str, actor: Actor, reason: str) -> None:
@@ -163,22 +179,31 @@ def _change(
 class Approvals:
     """Lists the calls that wait for a person, and records answers."""
 
-    def __init__(self, store: Store, redactor: Redactor | None = None) -> None:
+    def __init__(self, store: Store, redactor: Redactor | None = None, sign: Sign | None = None) -> None:
+        """`sign` signs answers with the user's key; without it, questions and answers are not verified."""
         self._store = store
         self._redactor = redactor or Redactor()
+        self._sign = sign
 
     def waiting(self, conversation_id: str | None = None) -> list[StoredApproval]:
         """Open approvals of one conversation or of all, oldest first."""
         self.expire_overdue()
         with self._store.read() as tx:
-            return repository.open_approvals(tx, conversation_id)
+            return [self._verified(tx, approval) for approval in repository.open_approvals(tx, conversation_id)]
+
+    def _verified(self, tx: Transaction, approval: StoredApproval) -> StoredApproval:
+        """The approval with a question that shows the call that will run."""
+        call = repository.find_call(tx, approval.call_id)
+        if call is None or signatures.is_genuine_question(self._sign, approval, call):
+            return approval
+        return approval._replace(question=signatures.describe_call(call), prefixes="[]", server=None)
 
     def find(self, id: str) -> StoredApproval:
         """The approval of a call id, or of the end of one that only one open approval has."""
         with self._store.read() as tx:
             found = repository.find_approval(tx, id)
             if found is not None:
-                return found
+                return self._verified(tx, found)
             matches = [each for each in repository.open_approvals(tx, None) if id and each.call_id.endswith(id)]
         if len(matches) > 1:
             raise InvalidInput(f"{excerpt(id)!r} is the end of {len(matches)} ids. Give more characters.")
@@ -186,7 +211,7 @@ class Approvals:
             raise NotFound(
                 f"There is no approval {excerpt(id)!r}. `punchlist approvals` lists those that wait for an answer."
             )
-        return matches[0]
+        return self.find(matches[0].call_id)
 
     def call(self, call_id: str) -> StoredCall:
         with self._store.read() as tx:
@@ -204,7 +229,9 @@ class Approvals:
             approvals.validate_answer(found.as_question, answer)
             if found.status not in OPEN_APPROVALS:
                 raise Conflict(_closed_message(found))
-            record_answer(tx, call_id, answer, self._redactor)
+            call = repository.find_call(tx, call_id)
+            assert call is not None
+            record_answer(tx, call, answer, self._redactor, self._sign)
 
         return self._locked(call_id, write)
 

@@ -92,6 +92,7 @@ class ApprovalAction(StrEnum):
     ESCALATE = "escalate"
     EXPIRE = "expire"
     WITHDRAW = "withdraw"
+    REOPEN = "reopen"
 
 
 APPROVAL: Final = Lifecycle(
@@ -106,6 +107,9 @@ APPROVAL: Final = Lifecycle(
         (ApprovalStatus.ESCALATED, ApprovalAction.APPROVE): ApprovalStatus.APPROVED,
         (ApprovalStatus.ESCALATED, ApprovalAction.DENY): ApprovalStatus.DENIED,
         (ApprovalStatus.ESCALATED, ApprovalAction.WITHDRAW): ApprovalStatus.WITHDRAWN,
+        # The answer was not signed by this user.
+        (ApprovalStatus.APPROVED, ApprovalAction.REOPEN): ApprovalStatus.PENDING,
+        (ApprovalStatus.DENIED, ApprovalAction.REOPEN): ApprovalStatus.PENDING,
     },
     allowed={
         **dict.fromkeys(ApprovalAction, _SCHEDULER),

@@ -16,7 +16,7 @@ _OPEN: Final = f"status IN ({literals(sorted(OPEN_APPROVALS))})"
 # Every end of a call writes these columns, and none that is part of an index besides.
 _ENDING: Final = ("exact", "status", "result", "output_file", "error_code", "explanation", "ended_at", "checksum")
 _CHANGING: Final = (*_ENDING, "arguments", "effect", "fingerprint", "owner", "started_at")
-_ANSWER: Final = ("status", "outcome", "answered_by", "answered_at", "arguments", "reason")
+_ANSWER: Final = ("status", "outcome", "answered_by", "answered_at", "arguments", "reason", "answer_signature")
 _AS_SEEN: Final = "id = :call_id AND status = :from_status AND owner = :from_owner"
 
 # An id that exists already changes no row.

@@ -20,13 +20,14 @@ from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
-from punchlist.toolcalls import approval_store, repository
+from punchlist.toolcalls import approval_store, repository, signatures
 from punchlist.toolcalls.approvals import EXPIRED_MESSAGE, ApprovalAnswer, denial_message
 from punchlist.toolcalls.lifecycle import TOOL_CALL, ApprovalStatus, CallAction, CallStatus, UnfinishedCode
 from punchlist.toolcalls.listeners import AnsweredElsewhere
 from punchlist.toolcalls.model import Transition, WaitingToolCall
 from punchlist.toolcalls.policy import Rule
 from punchlist.toolcalls.rule_store import AlwaysRules, call_stream
+from punchlist.toolcalls.signatures import Sign
 from punchlist.toolcalls.stored_call import (
     StoredApproval,
     StoredCall,
@@ -68,11 +69,11 @@ class ToolCallService:
         *,
         abandoned: bool = False,
         redactor: Redactor | None = None,
-        seal: Callable[[str], str] | None = None,
+        sign: Sign | None = None,
         project: str | None = None,
     ) -> None:
-        """`abandoned`: the previous process of the turn is known to have lost it, even if it is alive. `seal` signs a
-        stored rule for this user; without it every stored rule is trusted."""
+        """`abandoned`: the previous process of the turn is known to have lost it, even if it is alive. `sign` signs
+        rules, questions and answers for this user; without it every stored one is trusted."""
         self._store = store
         self._conversations = Conversations(store)
         self._scope = scope
@@ -80,9 +81,10 @@ class ToolCallService:
         self._turn_id = turn_id
         self._abandoned = abandoned
         self._redactor = redactor or Redactor()
-        self._rules = AlwaysRules(store, scope.conversation_id, project or workspace, seal)
+        self._rules = AlwaysRules(store, scope.conversation_id, project or workspace, sign)
         self._unstored: list[Rule] = []
         """Rules with a secret in them: they are valid in this process only."""
+        self._sign = sign
         self._owner = current_process()
         self._last: dict[str, StoredCall] = {}
         if turn_id is not None:
@@ -184,9 +186,9 @@ class ToolCallService:
 
     def _update_approval(self, tx: Transaction, call: StoredCall, step: Transition) -> None:
         if isinstance(step.call, WaitingToolCall):
-            approval_store.ask(tx, call, step.call.question, self._redactor)
+            approval_store.ask(tx, call, step.call.question, self._redactor, self._sign)
         elif step.answer is not None:
-            approval_store.record_answer(tx, call.id, step.answer, self._redactor)
+            approval_store.record_answer(tx, call, step.answer, self._redactor, self._sign)
             # The call holds the new arguments now, and drops their secrets when it ends.
             repository.forget_arguments(tx, call.id)
         elif step.action is CallAction.CANCEL and step.from_status is CallStatus.AWAITING_APPROVAL:
@@ -213,13 +215,36 @@ class ToolCallService:
         """The answers given so far to these calls."""
         with self._store.read() as tx:
             found = [repository.find_approval(tx, call_id) for call_id in call_ids]
-        return [(approval.call_id, approval.answer) for approval in found if approval and approval.answer]
+            answered = [
+                (approval, self._is_genuine(tx, approval)) for approval in found if approval and approval.answer
+            ]
+        for approval, genuine in answered:
+            if not genuine:
+                self._ask_again(approval.call_id)
+        return [(approval.call_id, approval.answer) for approval, genuine in answered if genuine and approval.answer]
+
+    def _is_genuine(self, tx: Transaction, approval: StoredApproval) -> bool:
+        call = repository.find_call(tx, approval.call_id)
+        return call is not None and signatures.is_genuine_answer(self._sign, approval, call, self._workspace)
+
+    def _ask_again(self, call_id: str) -> None:
+        with self._store.write() as tx:
+            self._conversations.ensure(tx, self._scope)
+            found = repository.find_approval(tx, call_id)
+            if found is not None and found.answer is not None and not self._is_genuine(tx, found):
+                approval_store.reopen(tx, found)
 
     def find(self, call_id: str) -> StoredCall | None:
         with self._store.read() as tx:
             return repository.find_call(tx, call_id)
 
     def approval(self, call_id: str) -> StoredApproval | None:
+        """The approval of a call, asked again if its answer was not given by this user for this call."""
+        with self._store.read() as tx:
+            found = repository.find_approval(tx, call_id)
+            if found is None or found.answer is None or self._is_genuine(tx, found):
+                return found
+        self._ask_again(call_id)
         with self._store.read() as tx:
             return repository.find_approval(tx, call_id)
 

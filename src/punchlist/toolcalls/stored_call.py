@@ -110,6 +110,8 @@ class StoredApproval(NamedTuple):
     answered_at: str | None = None
     arguments: str | None = None
     reason: str = ""
+    question_signature: str | None = None
+    answer_signature: str | None = None
 
     @property
     def id(self) -> str:

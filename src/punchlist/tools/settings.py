@@ -56,7 +56,7 @@ def load_tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
     distrusted: list[str] = []
     if settings.project is not None:
         project = _read(settings.project)
-        if project.permissions and not trust.trusts(settings.project.path):
+        if project.permissions and not trust.trusts(settings.project.path, settings.project.source):
             distrusted = project.permissions
             project = ToolSettings(project.policy.without_permissions(), sandbox=project.sandbox.without_permissions())
         # The paths in the rules of a project start from the folder of its file, wherever the workspace is.

@@ -20,6 +20,7 @@ from punchlist.toolcalls.policy import Mode, Policy
 from punchlist.toolcalls.repeat_detection import RepeatDetector
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.service import ToolCallService
+from punchlist.toolcalls.signatures import Sign
 from punchlist.toolcalls.tool import AgentTool
 from punchlist.toolcalls.validation import CallValidator
 from punchlist.tools import sandbox as sandbox_settings
@@ -45,8 +46,8 @@ class ToolSite:
     outputs: Path
     """The folder for results that are too long for a model."""
     environment: Mapping[str, str] = field(repr=False)
-    seal: Callable[[str], str] | None = None
-    """Signs a stored rule for this user."""
+    sign: Sign | None = None
+    """Signs rules, questions and answers for this user."""
     turn_id: str | None = None
     abandoned: bool = False
     """The previous process of the turn is known to have lost it, even if it is alive."""
@@ -76,7 +77,7 @@ class ToolSite:
             self.turn_id,
             abandoned=self.abandoned,
             redactor=self.redactor,
-            seal=self.seal,
+            sign=self.sign,
             # "Always" answers are bound to it.
             project=str(project_root(self.root) or self.root),
         )

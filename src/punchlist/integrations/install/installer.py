@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from punchlist.config import user_folder
 from punchlist.errors import ConfigError, Conflict, InvalidInput
 from punchlist.integrations.install import files
 from punchlist.integrations.install.entries import Entry, EntryState, ManagedContent, UneditableFile
@@ -31,6 +30,7 @@ from punchlist.integrations.install.manifest import (
     digest,
     recorded_locations,
 )
+from punchlist.kernel.files import user_folder
 
 _LOCK_TIMEOUT: Final = 30.0
 DOUBLE_INSTALL: Final = "Where both apply, hooks can run and count twice: uninstall one of them."

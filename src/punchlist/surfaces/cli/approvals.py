@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from punchlist.errors import NotAllowed
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
@@ -70,18 +71,20 @@ def _lines(approval: StoredApproval, shown: Mapping[str, Any]) -> str:
     always = "".join(f"  --always {name} covers {visible(covers)}\n" for name, covers in shown["always"].items())
     return (
         f"{approval.call_id[-8:]}  {visible(shown['tool'])}  since {format_time(approval.asked_at)}{until}{late}\n"
-        f"  session {visible(approval.conversation_id)}: {visible(approval.why)}\n{question}\n{always}"
+        f"  session {visible(approval.conversation_id)}: {visible(approval.why)}\n"
+        f"  in {visible(shown['workspace'])}\n{question}\n{always}"
     )
 
 
 def _json(services: Services, approval: StoredApproval) -> dict[str, Any]:
-    tool = services.approvals.call(approval.call_id).tool
+    call = services.approvals.call(approval.call_id)
     return {
         **camel_json(approval, "call_id", "status", "question", "why", "asked_at", "expires_at", "on_expiry"),
         "session": approval.conversation_id,
-        "tool": tool,
+        "tool": call.tool,
+        "workspace": call.workspace,
         "outcomes": [outcome.value for outcome in approval.as_question.outcomes],
-        "always": always_coverage(approval.as_question, tool),
+        "always": always_coverage(approval.as_question, call.tool),
     }
 
 
@@ -168,9 +171,15 @@ def _take_over(
     from punchlist.surfaces.cli.tool_call import deny_call, resume_call
     from punchlist.toolcalls import approvals
 
-    site = services.site(Scope(call.conversation_id, answer.actor), Path(call.workspace), call.turn_id)
-    # An answer that was given before, while no process could act on it, counts.
-    given = approval.answer or answer
+    if Path(call.workspace).resolve() != services.workspace.resolve():
+        raise NotAllowed(
+            f"The call was made in {visible(call.workspace)}, and its process has ended. Answer it from there, so that "
+            "it runs where it was asked for."
+        )
+    site = services.site(Scope(call.conversation_id, answer.actor), services.workspace, call.turn_id)
+    # An answer that this user gave before, while no process could act on it, counts.
+    earlier = site.call_service().approval(call.id)
+    given = (earlier and earlier.answer) or answer
     approvals.validate_answer(approval.as_question, given)
     if given.proceeds:
         return resume_call(site, call.tool, call.id, approval.as_question, given, as_json=cli.json)

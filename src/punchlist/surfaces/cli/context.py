@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
@@ -19,6 +20,7 @@ from punchlist.kernel.text import visible, visible_block
 
 if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
+    from punchlist.storage.trusted_files import UntrustedDatabase
 
 OpenServices = Callable[[Settings], Services]
 
@@ -80,6 +82,8 @@ class CliContext(typer.Context):
 
     def services(self, session: str | None = None) -> Services:
         services = self.state.open_services(load({"session": session}))
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            services.on_untrusted_database = partial(_ask_about_database, services)
         self.state.opened.append(services)
         return services
 
@@ -101,6 +105,12 @@ class CliContext(typer.Context):
             echo_json(value)
         elif text := lines if isinstance(lines, str) else "\n".join(lines) or empty:
             echo(text)
+
+
+def _ask_about_database(services: Services, problem: UntrustedDatabase) -> bool:
+    from punchlist.surfaces.cli.trust import ask_about_database
+
+    return ask_about_database(services, problem)
 
 
 class ListByDefault(typer.core.TyperGroup):
@@ -156,7 +166,7 @@ def supports_color() -> bool:
 
 def warn_untrusted(services: Services, *more: str) -> None:
     """Name the untrusted settings that this command leaves out."""
-    untrusted = (*services.tool_settings.untrusted_requests, *more)
+    untrusted = (*services.settings.untrusted, *services.tool_settings.untrusted_requests, *more)
     if untrusted:
         others = f" and {len(untrusted) - 1} more" if len(untrusted) > 1 else ""
         file = services.settings.project.path.name if services.settings.project else "a file"

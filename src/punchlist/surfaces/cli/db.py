@@ -35,6 +35,7 @@ def check(cli: CliContext) -> None:
     from punchlist.storage.open import open_existing, read_schema_version
 
     services = cli.services()
+    services.check_database()
     store = open_existing(services.settings.database)
     revision = read_schema_version(store)
     if revision is None:
@@ -59,6 +60,7 @@ def upgrade(cli: CliContext) -> None:
     from punchlist.storage.schema_version import SCHEMA_VERSION
 
     services = cli.services()
+    services.check_database()
     before = read_schema_version(connect(services.settings.database))
     _ = services.store
     did = f"Upgraded from schema {before} to" if before else "Created a new database, schema"
@@ -73,6 +75,7 @@ def backup(cli: CliContext, file: Annotated[Path, typer.Argument(help="The new f
     from punchlist.storage.open import open_existing
 
     services = cli.services()
+    services.check_database()
     run_backup(open_existing(services.settings.database), file)
     cli.show(
         {"database": _address(services), "backup": str(file), "bytes": file.stat().st_size},
@@ -96,7 +99,9 @@ def restore(
             echo_error("`db restore` replaces the database. Confirm with --yes when there is no terminal.")
             raise typer.Exit(2)
         typer.confirm(f"Replace {_address(services)} by {visible(str(file))}?", abort=True, err=True)
-    kept = run_restore(connect(services.settings.database), file)
+    # The backup replaces a database of another author too, which is then kept beside it as any other.
+    services.settings.check_database_is_trusted()
+    kept = run_restore(connect(services.settings.database), file, services.trust)
     cli.show(
         {"database": _address(services), "restored": str(file), "kept": str(kept) if kept else None},
         f"Restored {visible(str(file))}." + (f" The old database is kept as {visible(str(kept))}." if kept else ""),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from punchlist.config import project_root
-from punchlist.errors import Conflict, NotAllowed
+from punchlist.errors import Conflict, NotAllowed, PunchlistError
 from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
@@ -166,6 +166,17 @@ def _target(installer: Installer) -> str:
     return "you" if location.scope is InstallScope.USER else f"the project {visible(location.root)}"
 
 
+def _database_problem(cli: CliContext) -> str | None:
+    """Why hooks and servers do not use the database of this folder."""
+    services = cli.services()
+    services.on_untrusted_database = None
+    try:
+        services.check_database()
+    except PunchlistError as problem:
+        return str(problem)
+    return None
+
+
 def status(
     cli: CliContext,
     agent: Annotated[
@@ -179,9 +190,13 @@ def status(
     root = project_root(folder)
     hosts = [host_status(name, root, folder, os.environ) for name in ([agent] if agent else HostName)]
     logs = hook_logs(root, os.environ)
+    problem = _database_problem(cli)
     if cli.json:
-        echo_json({"agents": [host.as_json() for host in hosts], "logs": [log.as_json() for log in logs]})
+        found = {"agents": [host.as_json() for host in hosts], "logs": [log.as_json() for log in logs]}
+        echo_json({**found, "databaseProblem": problem})
         return
+    if problem:
+        echo(f"Hooks stay silent here: {visible(problem)}\n")
     for host in hosts:
         echo("\n".join(visible(line) for line in host.lines()))
     for log in logs:

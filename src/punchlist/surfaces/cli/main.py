@@ -46,7 +46,7 @@ GROUPS: Final = {
         "approvals": "approvals:app",
         "answer": "answer:answer",
         "wake": "answer:wake",
-        "trust": "trust:trust",
+        "trust": "trust:app",
     },
     "Missions": {
         "mission": "mission:app",

@@ -66,7 +66,7 @@ def mcp(
         services = _bound(cli.services(session), mission, pillar)
         scope = MissionScope(services.settings.session, actor, mission, pillar)
     else:
-        services = lazy_services(lambda: _bound(_trusted(cli.services(session)), mission, pillar))
+        services = lazy_services(lambda: _bound(cli.services(session), mission, pillar))
         if session:
             scope = MissionScope(session, actor, mission, pillar)
         else:
@@ -77,11 +77,6 @@ def mcp(
         serve_http(services, scope, host, port, os.environ)
     else:
         serve(services, scope)
-
-
-def _trusted(services: Services) -> Services:
-    services.trust.check_database(services.settings)
-    return services
 
 
 def _bound(services: Services, mission: str | None, pillar: str | None) -> Services:

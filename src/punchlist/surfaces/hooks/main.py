@@ -23,7 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from punchlist.config import Settings, load
 from punchlist.host_sessions import AGENT_NAME, HostSessions, ToolCounter, session_folder
 from punchlist.integrations.hook_log import write_log
+from punchlist.storage.trusted_files import check_adopted
 from punchlist.surfaces.hooks.payload import EVENT_NAMES, HookEvent, HookPayload, UnreadablePayload, parse_payload
+from punchlist.trust import Trust
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
@@ -241,8 +243,14 @@ class _HookCall:
         return read_claude_tasks(os.environ, self.payload.session)
 
     def _database_exists(self) -> bool:
+        """Whether there is a database. Raises if it is not the user's: then the hook stays silent."""
+        self.settings.check_database_is_trusted()
         path = self.settings.database.removeprefix("sqlite:///")
-        return "://" in path or Path(path).expanduser().exists()
+        if "://" in path:
+            return True
+        file = Path(path).expanduser()
+        check_adopted(file, Trust.of_user(os.environ))
+        return file.exists()
 
     def _find(self) -> str:
         return HostSessions(self.settings, os.environ).find(self.payload.host_session)
@@ -271,8 +279,6 @@ class _HookCall:
         from punchlist.kernel.actors import Actor, Role
 
         services = self.open_services(self.settings)
-        if self.settings.external_database_file is not None:
-            services.trust.check_database(self.settings)
         agent = self.payload.agent
         if agent is None:
             session = self._find()

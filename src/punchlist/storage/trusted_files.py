@@ -1,0 +1,139 @@
+"""Which SQLite files this user created or adopted.
+
+A repository can contain a `.punchlist` folder, and whatever is in its database would count as the user's own: open
+items, queued messages, answers to approvals. So a file is opened only if this user created it, or adopted it after
+seeing what it contains. The user's folder has a signed entry per file: its real path, its inode, and a random number
+in the file's header (`user_version`). A file that was moved, restored or replaced does not match any more and is
+offered for adoption again.
+
+The inode alone would not do, since file systems use a free number again; nor would the number in the header, which a
+copy has too.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import stat
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final
+
+from punchlist.errors import NotAllowed, StoreUnavailable
+from punchlist.trust import Trust
+
+PROJECT_FOLDER: Final = ".punchlist"
+PREFIX: Final = "database:"
+
+
+class UntrustedDatabase(NotAllowed):
+    """The file was neither created nor adopted by this user."""
+
+    code = "untrusted_database"
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        super().__init__(
+            f"{file} was not created by you on this machine, or was replaced since: nothing of it is used. Run "
+            "`punchlist trust` to see what it contains and adopt it, or `punchlist trust --new-database` to set it "
+            "aside and start an empty one."
+        )
+
+
+def check_file(file: Path) -> None:
+    """Refuse a file that cannot be the user's own database: a link of a project, a special file, another owner."""
+    if file.parent.name == PROJECT_FOLDER and (file.is_symlink() or file.parent.is_symlink()):
+        raise NotAllowed(
+            f"{file} is a link, or is in a linked folder. A project's database must be a file in the project itself. "
+            "Remove the link; to use a database elsewhere, set PUNCHLIST_DATABASE_URL."
+        )
+    try:
+        found = os.stat(file)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreUnavailable(f"Cannot use {file} as a database ({error.strerror}).") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreUnavailable(f"Cannot use {file} as a database: it is not a regular file.")
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        raise NotAllowed(
+            f"{file} belongs to another user (uid {found.st_uid}). Nothing of it is used; set PUNCHLIST_DATABASE_URL "
+            "to a file of your own."
+        )
+
+
+def is_regular(file: Path) -> bool:
+    return stat.S_ISREG(os.lstat(file).st_mode)
+
+
+def is_adopted(file: Path, trust: Trust) -> bool:
+    """Whether this user created or adopted the file. An empty file has no content to distrust."""
+    try:
+        return os.stat(file).st_size == 0 or trust.trusts_text(_name(file), _identity(file))
+    except (OSError, sqlite3.Error):
+        return False
+
+
+def check_adopted(file: Path, trust: Trust) -> None:
+    """Raise unless the file, if it exists, may be opened; restrict its permissions to the user."""
+    check_file(file)
+    if not file.exists():
+        return
+    if not is_adopted(file, trust):
+        raise UntrustedDatabase(file)
+    if stat.S_IMODE(os.stat(file).st_mode) & 0o077:
+        # Not possible on a read-only file system, where nothing can be changed anyway.
+        with suppress(OSError):
+            os.chmod(file, 0o600)
+
+
+def create_file(file: Path, trust: Trust) -> None:
+    """Create a database of this user. An empty file can be used as it is."""
+    # Without a key there must be no file: nothing could show later that it is the user's.
+    _ = trust.key
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    os.close(descriptor)
+    try:
+        sign(file, trust)
+    except BaseException:
+        os.unlink(file)
+        raise
+
+
+def sign(file: Path, trust: Trust) -> None:
+    """Record the file as this user's, with a new number in its header."""
+    _write_number(file, secrets.randbits(31))
+    trust.trust_text(_name(file), _identity(file))
+
+
+def copy_number(file: Path, to: Path) -> None:
+    """Give a copy the number of the file whose content it replaces."""
+    _write_number(to, _read_number(file))
+
+
+def _write_number(file: Path, number: int) -> None:
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as connection:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute(f"PRAGMA user_version = {number}")
+        # The number must be in the file itself, where `_read_number` reads it, and not only in the log.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _read_number(file: Path) -> int:
+    # Immutable: SQLite reads the header without taking a lock or applying a log.
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?immutable=1", uri=True)) as connection:
+        (number,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(number)
+
+
+def forget(file: Path, trust: Trust) -> None:
+    trust.forget_text(_name(file))
+
+
+def _name(file: Path) -> str:
+    return f"{PREFIX}{os.path.realpath(file)}"
+
+
+def _identity(file: Path) -> str:
+    return f"{os.stat(file).st_ino}:{_read_number(file)}"

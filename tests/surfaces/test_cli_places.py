@@ -22,6 +22,8 @@ def test_the_nearest_word_decides_on_the_session(punchlist: Cli, project: Path, 
     user.write_text('session = "of-the-user"\n')
     assert _session(punchlist) == "of-the-user"
     (project / "punchlist.toml").write_text('session = "of-the-project"\n')
+    assert _session(punchlist) == "of-the-user"
+    assert punchlist("trust", "--yes").returncode == 0
     assert _session(punchlist) == "of-the-project"
     env = {"PUNCHLIST_SESSION": "of-the-shell"}
     assert _session(punchlist, env=env) == "of-the-shell"

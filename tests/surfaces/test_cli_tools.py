@@ -267,4 +267,5 @@ def test_a_database_from_a_stranger_brings_no_permissions_along(punchlist: Cli, 
     assert punchlist("approvals", "approve", call, "--always", "tool").returncode == 0
     assert punchlist("tools", "call", "run_command", '{"command": "echo two"}').returncode == 0
     somebody_else = {"HOME": str(tmp_path / "another home")}
+    assert punchlist("trust", "--yes", env=somebody_else).returncode == 0
     assert punchlist("tools", "call", "run_command", '{"command": "echo two"}', env=somebody_else).returncode == 4

@@ -105,7 +105,7 @@ def test_where_nothing_is_open_nothing_heavy_is_loaded(
     project: Path, environment: dict[str, str], punchlist: Cli, hook: Hook
 ) -> None:
     def loads_the_database() -> bool:
-        return "punchlist.storage" in _loaded(project, environment, "hook", "stop")
+        return "punchlist.storage.store" in _loaded(project, environment, "hook", "stop")
 
     punchlist("todos", "add", "One")
     assert loads_the_database()
@@ -219,6 +219,8 @@ def test_a_database_that_cannot_be_used_never_keeps_anybody(hook: Hook, punchlis
     for left in (project / ".punchlist").glob("punchlist.db*"):
         left.unlink()
     file.write_bytes(whole)
+    assert hook("stop") == {}
+    assert punchlist("trust", "--yes").returncode == 0
     assert hook("stop")["decision"] == "block"
 
 
@@ -254,10 +256,12 @@ def test_a_project_of_a_stranger_cannot_have_the_prompts_sent_elsewhere(
     assert hook("tool", tool_name="TodoWrite", tool_input={"todos": todos}) == {}
     assert not (project.parent / "stolen.db").exists()
     (project / "punchlist.toml").write_text(f'database = "{tmp_path}/elsewhere.db"\n')
-    punchlist("todos", "add", "Open")
-    assert hook("stop") == {}
+    assert punchlist("todos", "add", "Open").returncode == 1
     assert punchlist("trust", "--yes").returncode == 0
+    assert punchlist("todos", "add", "Open").returncode == 0
     assert hook("stop")["decision"] == "block"
+    (project / "punchlist.toml").write_text(f'# changed\ndatabase = "{tmp_path}/elsewhere.db"\n')
+    assert hook("stop") == {}
 
 
 @pytest.mark.spec("X2", "C1")

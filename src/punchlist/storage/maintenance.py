@@ -114,7 +114,9 @@ def restore(store: Store, copy: Path, trust: Trust | None = None) -> Path | None
                 return kept
             trusted_files.copy_number(path, ready)
             with closing(_open(ready, "rw")) as reader:
-                return _exchange(path, reader)
+                kept = _exchange(path, reader)
+            trusted_files.sign(kept, trust)
+            return kept
     except (sqlite3.Error, OSError) as error:
         if _is_busy(error):
             store.raise_translated(error)

@@ -37,7 +37,7 @@ from punchlist.toolcalls.stored_call import (
 ESCALATION = "escalation"
 """The kind of message that a conversation receives when a question is not answered in time."""
 NOT_SIGNED = "The answer was not given by you for this call, so the question is asked again."
-_ANSWER_COLUMNS = ("answered_by", "answered_at", "outcome", "reason")
+_ANSWER_COLUMNS = ("answered_by", "answered_at", "outcome", "reason", "answer_signature")
 
 
 def approval_stream(call_id: str) -> str:
@@ -88,7 +88,7 @@ def record_answer(
 
 def reopen(tx: Transaction, approval: StoredApproval) -> StoredApproval:
     """Ask again: the answer was not given by this user for this call."""
-    changes: dict[str, Any] = dict.fromkeys((*_ANSWER_COLUMNS, "arguments", "answer_signature"))
+    changes: dict[str, Any] = dict.fromkeys((*_ANSWER_COLUMNS, "arguments"))
     changes["reason"] = ""
     _advance(tx, approval, ApprovalAction.REOPEN, SYSTEM, NOT_SIGNED, changes)
     return _get(tx, approval.call_id)

@@ -37,6 +37,7 @@ def check(cli: CliContext) -> None:
     services = cli.services()
     services.check_database()
     store = open_existing(services.settings.database)
+    store.sign_with(services.trust.key)
     revision = read_schema_version(store)
     if revision is None:
         raise StoreDamaged(

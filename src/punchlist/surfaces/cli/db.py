@@ -102,7 +102,9 @@ def restore(
         typer.confirm(f"Replace {_address(services)} by {visible(str(file))}?", abort=True, err=True)
     # The backup replaces a database of another author too, which is then kept beside it as any other.
     services.settings.check_database_is_trusted()
-    kept = run_restore(connect(services.settings.database), file, services.trust)
+    store = connect(services.settings.database)
+    store.sign_with(services.trust.key)
+    kept = run_restore(store, file, services.trust)
     cli.show(
         {"database": _address(services), "restored": str(file), "kept": str(kept) if kept else None},
         f"Restored {visible(str(file))}." + (f" The old database is kept as {visible(str(kept))}." if kept else ""),

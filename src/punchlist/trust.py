@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -119,7 +118,7 @@ class Trust:
             with suppress(FileNotFoundError):
                 return self._read_key(file)
             with suppress(FileExistsError):
-                _create_private(file, secrets.token_bytes(KEY_LENGTH))
+                _create_private(file, os.urandom(KEY_LENGTH))
         raise ConfigError(f"{file}: cannot be created.")
 
     def replace_key(self, key: bytes) -> None:
@@ -185,7 +184,7 @@ def _unwritable(file: Path, error: OSError) -> ConfigError:
 
 def _written_beside(file: Path, content: bytes) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = file.with_name(f"{file.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    beside = file.with_name(f"{file.name}.{os.getpid()}-{os.urandom(4).hex()}")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as made:

@@ -58,7 +58,7 @@ def hook(punchlist: Cli, event: str, project: Path) -> Any:
         "prompt": "Hello",
         "tool_name": "Bash",
     }
-    return json.loads(punchlist("hook", event, "--for", "claude-code", input=json.dumps(payload)).stdout)
+    return json.loads(punchlist("hook", event, input=json.dumps(payload)).stdout)
 
 
 COMMANDS = [

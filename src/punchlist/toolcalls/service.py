@@ -231,7 +231,10 @@ class ToolCallService:
         with self._store.write() as tx:
             self._conversations.ensure(tx, self._scope)
             found = repository.find_approval(tx, call_id)
-            if found is not None and found.answer is not None and not self._is_genuine(tx, found):
+            call = repository.find_call(tx, call_id)
+            if found is None or found.answer is None or call is None or self._is_genuine(tx, found):
+                return
+            if call.status == CallStatus.AWAITING_APPROVAL:
                 approval_store.reopen(tx, found)
 
     def find(self, call_id: str) -> StoredCall | None:
@@ -239,14 +242,13 @@ class ToolCallService:
             return repository.find_call(tx, call_id)
 
     def approval(self, call_id: str) -> StoredApproval | None:
-        """The approval of a call, asked again if its answer was not given by this user for this call."""
+        """The approval of a call, without an answer that this user did not give for this call."""
         with self._store.read() as tx:
             found = repository.find_approval(tx, call_id)
             if found is None or found.answer is None or self._is_genuine(tx, found):
                 return found
         self._ask_again(call_id)
-        with self._store.read() as tx:
-            return repository.find_approval(tx, call_id)
+        return found._replace(outcome=None, answered_by=None, answered_at=None, arguments=None, reason="")
 
     @property
     def rules(self) -> AlwaysRules:

@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from punchlist.config import current_user
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.cli.context import discard_typed_keys
 
 if TYPE_CHECKING:
     from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
@@ -77,7 +77,7 @@ class ApprovalPrompt:
         if problem:
             self._say(f"\nThat answer was refused: {visible_block(problem)}")
         by = Actor(Role.PERSON, current_user())
-        self._discard_typed_keys()
+        discard_typed_keys()
         while (typed := self._line("? ")) is not None:
             chosen = _parse(typed, keys)
             if chosen is None:
@@ -95,7 +95,7 @@ class ApprovalPrompt:
                 shown = now
                 self._say("\nIt has changed since it was shown. Now it is:")
                 self._show(call, shown)
-                self._discard_typed_keys()
+                discard_typed_keys()
         self._say("\nNo answer. The call waits for one (`punchlist inbox`); Ctrl-C cancels it.")
         return None
 
@@ -118,15 +118,6 @@ class ApprovalPrompt:
                     f"     {key} in this session, {key}r only in this run, {key}p permanently; in this project only"
                 )
         return keys
-
-    def _discard_typed_keys(self) -> None:
-        """Keys that were typed before the question appeared do not answer it."""
-        try:
-            import termios
-        except ImportError:
-            return
-        with suppress(OSError, ValueError, termios.error):
-            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
     def _edited(self, arguments: Arguments) -> Any | None:
         """Other arguments from the editor, or from one line; None if they are not JSON."""

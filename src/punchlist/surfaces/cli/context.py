@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
@@ -137,6 +138,22 @@ def to_json_text(value: Any, indent: int | None = None) -> str:
 
 def echo_error(message: str) -> None:
     echo(f"punchlist: {visible_block(message)}", error=True)
+
+
+def confirm(question: str, *, default: bool = False) -> None:
+    """Ask on the terminal; a no aborts the command."""
+    discard_typed_keys()
+    typer.confirm(question, default=default, abort=True, err=True)
+
+
+def discard_typed_keys() -> None:
+    """Keys that were typed before a question appeared do not answer it."""
+    try:
+        import termios
+    except ImportError:
+        return
+    with suppress(OSError, ValueError, termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def format_time(at: str) -> str:

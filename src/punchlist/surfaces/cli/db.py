@@ -12,7 +12,7 @@ import typer
 
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import CliContext, echo_error, supports_ansi
+from punchlist.surfaces.cli.context import CliContext, confirm, echo_error, supports_ansi
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -99,7 +99,7 @@ def restore(
         if not sys.stdin.isatty():
             echo_error("`db restore` replaces the database. Confirm with --yes when there is no terminal.")
             raise typer.Exit(2)
-        typer.confirm(f"Replace {_address(services)} by {visible(str(file))}?", abort=True, err=True)
+        confirm(f"Replace {_address(services)} by {visible(str(file))}?")
     # The backup replaces a database of another author too, which is then kept beside it as any other.
     services.settings.check_database_is_trusted()
     store = connect(services.settings.database)

@@ -13,7 +13,7 @@ import typer
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.import_export.files import STDIO
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.cli.context import CliContext, SessionOption, echo, echo_json, plural
+from punchlist.surfaces.cli.context import CliContext, SessionOption, confirm, echo, echo_json, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -293,7 +293,7 @@ def _write(format: ExchangeFormat, entries: list[ExchangeItem], path: Path, *, f
     if (there := files.overwrite_warning(path, written)) and not force:
         if not sys.stdin.isatty() or path.is_dir() != folder:
             raise InvalidInput(f"{there} Choose another name, or use --force to replace it.")
-        typer.confirm(f"{there} Replace what has the same name?", abort=True, err=True)
+        confirm(f"{there} Replace what has the same name?")
     if written is None:
         files.write_file(path, _as_text(format, entries))
         return None

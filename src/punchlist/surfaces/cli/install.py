@@ -15,7 +15,7 @@ from punchlist.errors import Conflict, NotAllowed, PunchlistError
 from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
-from punchlist.surfaces.cli.context import CliContext, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext, confirm, echo, echo_json
 
 if TYPE_CHECKING:
     from punchlist.integrations.install.files import FileChange
@@ -103,7 +103,7 @@ def _run(cli: CliContext, job: _InstallJob, *, dry_run: bool, yes: bool) -> None
 def _confirm() -> None:
     if not sys.stdin.isatty():
         raise NotAllowed("There is no terminal to ask, so nothing was changed. Confirm the changes with --yes.")
-    typer.confirm("Make these changes?", default=True, abort=True, err=True)
+    confirm("Make these changes?", default=True)
 
 
 def _report(cli: CliContext, job: _InstallJob, plan: InstallPlan, backups: list[Path] | None) -> None:

@@ -22,7 +22,7 @@ from punchlist.surfaces.cli import (
     mission_todo,
 )
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
-from punchlist.surfaces.cli.context import CliContext, echo, echo_json, format_time, plural
+from punchlist.surfaces.cli.context import CliContext, confirm, echo, echo_json, format_time, plural
 from punchlist.surfaces.cli.options import (
     NO_MISSIONS,
     MissionArgument,
@@ -236,7 +236,7 @@ def _confirm(yes: bool, question: str, command: str) -> None:
         return
     if not sys.stdin.isatty():
         raise NotAllowed(f"Nothing was changed, because there is no terminal to confirm it. To confirm: {command}")
-    typer.confirm(question, abort=True, err=True)
+    confirm(question)
 
 
 # --- show and archive -------------------------------------------------------------------------------------

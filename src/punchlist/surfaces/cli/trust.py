@@ -12,8 +12,8 @@ import typer
 
 from punchlist.errors import InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.text import excerpt, visible
-from punchlist.surfaces.cli.agent_guard import refuse_for_agents
-from punchlist.surfaces.cli.context import CliContext, echo
+from punchlist.surfaces.cli.agent_guard import agent_evidence, refuse_for_agents
+from punchlist.surfaces.cli.context import CliContext, confirm, discard_typed_keys, echo
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -149,8 +149,11 @@ def adopt_database(file: Path, content: DatabaseContent, services: Services) -> 
 
 def ask_about_database(services: Services, problem: UntrustedDatabase) -> bool:
     """Ask the person at the terminal about a database of another author; True if the command can continue."""
+    if agent_evidence() is not None:
+        return False
     content = _show_content(problem.file)
     echo("If it came with a repository, its lists and messages are those of the repository's author.", error=True)
+    discard_typed_keys()
     answer = typer.prompt("[a]dopt it, start a [n]ew one, or [q]uit", default="q", err=True).strip().lower()[:1]
     if answer == "a":
         adopt_database(problem.file, content, services)
@@ -262,4 +265,4 @@ def _confirm(yes: bool, question: str) -> None:
         return
     if not sys.stdin.isatty():
         raise NotAllowed("There is no terminal to ask. Review it, then confirm with --yes.")
-    typer.confirm(question, abort=True, err=True)
+    confirm(question)

@@ -17,7 +17,7 @@ from typing import Final
 
 from tests.faults.script import Script, expected
 
-from punchlist.errors import StoreError
+from punchlist.errors import PunchlistError
 
 NOBODY: Final = 65_534
 
@@ -25,7 +25,7 @@ NOBODY: Final = 65_534
 def told(action: Callable[[], object]) -> str:
     try:
         action()
-    except StoreError as error:
+    except PunchlistError as error:
         return f"{type(error).__name__}: {error}"
     except Exception as error:
         return f"unexpected {type(error).__name__}: {error}"
@@ -40,6 +40,9 @@ def main(address: str, changes: str) -> None:
         rehearsal.lists()
         rehearsal.close()
     if os.geteuid() == 0:
+        home = tempfile.mkdtemp()
+        os.chown(home, NOBODY, NOBODY)
+        os.environ["HOME"] = home
         os.seteuid(NOBODY)
     script = Script(address)
 

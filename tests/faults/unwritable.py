@@ -18,6 +18,9 @@ from pathlib import Path
 from tests.contract.missions import SLUG, developer_experience
 from tests.faults.script import Script
 
+from punchlist.storage.trusted_files import sign
+from punchlist.trust import Trust
+
 COMMANDS = (
     ("todos", "--json"),
     ("log", "--json"),
@@ -90,6 +93,7 @@ def main(place: str, how: str, ending: str) -> None:
     with tempfile.TemporaryDirectory() as elsewhere:
         copy = Path(elsewhere) / "project"
         shutil.copytree(folder, copy)
+        sign(copy / ".punchlist" / "punchlist.db", Trust.of_user(os.environ))
         told["copy"] = {" ".join(command): run(copy, *command)["out"] for command in COMMANDS[:6]}
     print(json.dumps(told))
 

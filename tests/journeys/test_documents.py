@@ -50,7 +50,11 @@ def test_commands_in_the_documents_work(text: str, punchlist: Cli) -> None:
         command = shlex.split(line.removeprefix("$ ").partition(" #")[0])
         assert command[0] == "punchlist"
         # A person at a terminal is asked.
-        if command[1:3] == ["db", "restore"] or command[1] in {"install", "uninstall"}:
+        if (
+            command[1:3] == ["db", "restore"]
+            or command[1] in {"install", "uninstall"}
+            or command[1:4] == ["trust", "key", "import"]
+        ):
             command.append("--yes")
         endless = {"--watch", "--follow"} & set(command)
         done = punchlist(*(word for word in command[1:] if word not in endless))

@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import Cli
 from tests.surfaces.mcp_client import PROGRAM, WireClient
 
+from punchlist.trust import Trust
+
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "codex", "version": "1"}}
 CHECKLIST = {"uri": "punchlist://checklist"}
 ITEMS = [{"content": "A", "activeForm": "Doing A", "status": "pending"}]
@@ -26,8 +28,9 @@ def _remove(project: Path, _: Cli) -> None:
     (project / "punchlist.toml").rmdir()
 
 
-def _trust(_: Path, punchlist: Cli) -> None:
-    assert punchlist("trust", "--yes").returncode == 0
+def _trust(project: Path, _: Cli) -> None:
+    # Not by the command, which is refused here: this process is the agent that started the server.
+    Trust.of_user(os.environ).trust(project / "punchlist.toml")
 
 
 @pytest.fixture(params=["unknown key", "no TOML", "outside", "folder"])
@@ -40,7 +43,7 @@ def wrong(request: pytest.FixtureRequest, project: Path) -> tuple[str, PutRight]
     text, told, put_right = {
         "unknown key": ('sesion = "s"\n', "unknown setting 'sesion'", _rewrite),
         "no TOML": ("session = \n", "is not valid TOML", _rewrite),
-        "outside": ('database = "../outside.db"\n', "names a database outside of the project", _trust),
+        "outside": ('database = "../outside.db"\n', "sets a database outside of the project", _trust),
     }[request.param]
     file.write_text(text)
     return told, put_right
@@ -75,7 +78,8 @@ def test_what_is_wrong_with_the_settings_is_told_to_the_model_until_it_is_right(
         assert not (project / ".punchlist").exists()
         assert not (project.parent / "outside.db").exists()
         put_right(project, punchlist)
-        assert not client.call("TodoWrite", todos=ITEMS)["isError"]
+        written = client.call("TodoWrite", todos=ITEMS)
+        assert not written["isError"], written
         out, log = client.close()
         assert (out, log, client.process.returncode) == ([], b"", 0)
     sessions = punchlist("sessions", "--json").stdout

@@ -80,11 +80,25 @@ def check_adopted(file: Path, trust: Trust) -> None:
     if not file.exists():
         return
     if not is_adopted(file, trust):
+        if _is_no_database(file):
+            # Opening it reports the damage, which a message about its author would hide.
+            return
         raise UntrustedDatabase(file)
     if stat.S_IMODE(os.stat(file).st_mode) & 0o077:
         # Not possible on a read-only file system, where nothing can be changed anyway.
         with suppress(OSError):
             os.chmod(file, 0o600)
+
+
+def _is_no_database(file: Path) -> bool:
+    """Whether SQLite cannot read anything from the file. A log beside it could replace its content."""
+    if any(os.path.lexists(f"{file}{suffix}") for suffix in ("-wal", "-journal")):
+        return False
+    try:
+        _read_number(file)
+    except sqlite3.DatabaseError as error:
+        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB
+    return False
 
 
 def create_file(file: Path, trust: Trust) -> None:

@@ -66,7 +66,7 @@ def mcp(
         services = _bound(cli.services(session), mission, pillar)
         scope = MissionScope(services.settings.session, actor, mission, pillar)
     else:
-        services = lazy_services(lambda: _bound(cli.services(session), mission, pillar))
+        services = lazy_services(lambda: _bound(_checked(cli.services(session)), mission, pillar))
         if session:
             scope = MissionScope(session, actor, mission, pillar)
         else:
@@ -77,6 +77,12 @@ def mcp(
         serve_http(services, scope, host, port, os.environ)
     else:
         serve(services, scope)
+
+
+def _checked(services: Services) -> Services:
+    """Fails now and not at the first use, so that the settings are read again for the next call."""
+    services.settings.check_database_is_trusted()
+    return services
 
 
 def _bound(services: Services, mission: str | None, pillar: str | None) -> Services:

@@ -110,10 +110,14 @@ class Trust:
     def is_signature(self, signature: str, *fields: str) -> bool:
         return hmac.compare_digest(signature.encode(), self.sign(*fields).encode())
 
+    @property
+    def key_file(self) -> Path:
+        return self._folder / _KEY
+
     @cached_property
     def key(self) -> bytes:
         """The user's key, created on first use."""
-        file = self._folder / _KEY
+        file = self.key_file
         for _ in range(2):
             with suppress(FileNotFoundError):
                 return self._read_key(file)
@@ -125,7 +129,7 @@ class Trust:
         """Use a key of another machine. What the previous key signed is no longer trusted."""
         if len(key) != KEY_LENGTH:
             raise ConfigError(f"The key must have {KEY_LENGTH} bytes, got {len(key)}.")
-        _write_private(self._folder / _KEY, key)
+        _write_private(self.key_file, key)
         self.__dict__.pop("key", None)
 
     def _read_key(self, file: Path) -> bytes:

@@ -16,6 +16,7 @@ from tests.faults.tools import Agent, gone
 from punchlist.tools import sandbox_command
 from punchlist.tools.sandbox import SandboxMode, SandboxSettings, describe
 from punchlist.tools.sandbox_command import SandboxUnavailable, macos_profile, sandboxed
+from punchlist.trust import Trust
 
 pytestmark = pytest.mark.spec("X10")
 
@@ -69,6 +70,17 @@ def test_a_command_reads_the_system_and_has_its_own_tmp(root: Path) -> None:
     assert agent.runs("head -c 4 /etc/passwd; test -x /bin/sh && echo ok").endswith("ok\n")
     assert agent.runs("echo x > $TMPDIR/mine; ls /tmp/mine; ls /run").split() == ["/tmp/mine"]
     assert not Path("/tmp/mine").exists()
+
+
+@real
+def test_a_command_cannot_read_the_key_that_signs_answers(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(root / "data"))
+    trust = Trust.of_user(os.environ)
+    assert trust.key == trust.key_file.read_bytes()
+    agent = Agent(root, sandbox=ON)
+    assert agent.runs(f"cat {trust.key_file} 2> /dev/null | wc -c").strip() == "0"
+    agent.tries("run_command", command=f"rm -f {trust.key_file}; echo x > {trust.key_file}")
+    assert trust.key_file.read_bytes() == trust.key
 
 
 @real

@@ -65,7 +65,7 @@ def load_sandbox(settings: Settings, trust: Trust) -> SandboxSettings:
     layers: list[SandboxSettings] = []
     if settings.project is not None:
         project = read_sandbox(settings.project)
-        trusted = not project.permissions or trust.trusts(settings.project.path)
+        trusted = not project.permissions or trust.trusts(settings.project.path, settings.project.source)
         layers.append(project if trusted else project.without_permissions())
     if settings.user is not None:
         layers.append(read_sandbox(settings.user))

@@ -4,7 +4,8 @@ The workspace and the `writable` folders can be written; everything else is read
 is allowed. On Linux /tmp is private, the command has its own process table, and /run is empty: the sockets of
 Docker and of the desktop session in it would be a way out. A command that cannot be put into the sandbox does not run.
 
-The sandbox limits damage. It does not hide files: whatever the user can read, the command can read.
+The sandbox limits damage. It hides only the key that signs the user's answers; other files that the user can read, the
+command can read too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.tools.sandbox import SandboxSettings
+from punchlist.trust import Trust
 
 PROBE_SECONDS: Final = 10.0
 # With the network, names are resolved through files and sockets in these folders.
@@ -39,10 +41,12 @@ def sandboxed(
     system = system or sys.platform
     writable = tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in (folder, *also, *settings.writable)))
     network = bool(settings.network)
+    hidden = (Path(os.path.realpath(Trust.of_user(os.environ).key_file)),)
     if system == "darwin":
         # /tmp cannot be private there.
         writable = (*writable, Path(os.path.realpath(tempfile.gettempdir())))
-        return [_program("sandbox-exec", writable, system), "-p", macos_profile(writable, network), "--", *arguments]
+        profile = macos_profile(writable, network, hidden)
+        return [_program("sandbox-exec", writable, system), "-p", profile, "--", *arguments]
     if not system.startswith("linux"):
         raise SandboxUnavailable(f"There is no sandbox for {system}. Commands do not run; {_OR_OFF[3:]}.")
     program = _program("bwrap", writable, system)
@@ -51,10 +55,11 @@ def sandboxed(
             f"The sandbox cannot be started ({problem}). Commands do not run. Allow user namespaces on this system, "
             f"{_OR_OFF}."
         )
-    return [program, *bubblewrap_options(writable, network), "--chdir", str(writable[0]), "--", *arguments]
+    options = bubblewrap_options(writable, network, hidden)
+    return [program, *options, "--chdir", str(writable[0]), "--", *arguments]
 
 
-def bubblewrap_options(writable: Sequence[Path], network: bool) -> list[str]:
+def bubblewrap_options(writable: Sequence[Path], network: bool, hidden: Sequence[Path] = ()) -> list[str]:
     options = ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     if not network:
@@ -69,10 +74,12 @@ def bubblewrap_options(writable: Sequence[Path], network: bool) -> list[str]:
     # After the private folders: the workspace may be inside one of them.
     for folder in map(str, writable):
         options += ["--bind-try", folder, folder]
+    for file in filter(os.path.exists, map(str, hidden)):
+        options += ["--ro-bind", "/dev/null", file]
     return [*options, "--setenv", "TMPDIR", "/tmp"]
 
 
-def macos_profile(writable: Sequence[Path], network: bool) -> str:
+def macos_profile(writable: Sequence[Path], network: bool, hidden: Sequence[Path] = ()) -> str:
     folders = " ".join(f"(subpath {_quoted(str(folder))})" for folder in writable)
     rules = [
         "(version 1)",
@@ -80,6 +87,7 @@ def macos_profile(writable: Sequence[Path], network: bool) -> str:
         "(deny file-write*)",
         f"(allow file-write* {folders})",
         '(allow file-write* (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty") (subpath "/dev/fd"))',
+        *(f"(deny file-read* file-write* (literal {_quoted(str(file))}))" for file in hidden),
     ]
     return "".join(rules if network else [*rules, "(deny network*)"])
 

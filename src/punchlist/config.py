@@ -25,6 +25,9 @@ HOOK_LOG: Final = "hooks.log"
 PROJECT_MARKERS: Final = (FILE_NAME, PROJECT_FOLDER, ".git")
 DEFAULT_SESSION: Final = "default"
 SYNCHRONOUS: Final = ("normal", "full")
+CONTINUES: Final = "PUNCHLIST_AUTO_COMPLETE_TODOS"
+CONTINUATIONS: Final = "PUNCHLIST_MAX_TODO_CONTINUATIONS"
+"""Variables that limit how often an agent is sent back to its list."""
 TABLES: Final = ("policy", "workspace", "sandbox", "mcp", "agent", "agents")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from punchlist.agent.continuation import Limits
 from punchlist.agent.prompts import CODER, MISSION_LEAD, PILLAR_OWNER, RESEARCHER, SUPERVISOR, WRITER
+from punchlist.config import CONTINUATIONS, CONTINUES
 from punchlist.kernel.actors import Role
 
 PLAN_TOOLS: Final = ("create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo")
@@ -24,8 +25,6 @@ HISTORY: Final = 10
 COMPACT_AFTER: Final = 50
 REMIND_AFTER: Final = 10
 DEPTH: Final = 1
-CONTINUES: Final = "PUNCHLIST_AUTO_COMPLETE_TODOS"
-CONTINUATIONS: Final = "PUNCHLIST_MAX_TODO_CONTINUATIONS"
 _YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
 _NO: Final = frozenset({"0", "false", "f", "no", "n", "off"})
 _MAX_DIGITS: Final = 9

@@ -10,13 +10,12 @@ import typer
 
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions.model import ChatChannel
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json, format_time
 from punchlist.surfaces.cli.options import NO_MISSIONS, OptionalMissionArgument
 
 if TYPE_CHECKING:
     from punchlist.app import Services
-    from punchlist.missions.model import Mission
+    from punchlist.missions.model import ChatChannel, Mission
     from punchlist.runs.model import Run
 
 app = typer.Typer(help="Read the chats of missions, and send messages to their agents.", no_args_is_help=True)
@@ -131,6 +130,7 @@ def send(
     """Send a message to a chat. Its agent answers when it is free."""
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.model import Scope
+    from punchlist.missions.model import ChatChannel
 
     services = cli.services()
     content = sys.stdin.read() if text == "-" else text
@@ -159,6 +159,8 @@ def send(
 
 
 def _chats(services: Services, mission: Mission) -> list[MissionChat]:
+    from punchlist.missions.model import ChatChannel
+
     chats = [MissionChat(mission.slug, ChatChannel.MISSION, mission.conversation_id)]
     for state in services.missions.pillars(mission):
         pillar, name = state.pillar, f"{mission.slug}/{state.pillar.slug}"

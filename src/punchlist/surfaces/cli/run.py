@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from punchlist.agent.definitions import CONTINUATIONS, CONTINUES
+from punchlist.config import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_looser_mode_for_agents

@@ -19,7 +19,6 @@ from punchlist.surfaces.cli.context import (
     terminal_width,
 )
 from punchlist.surfaces.cli.options import TERMINAL, AsOption, SecondsOption, claim_place
-from punchlist.surfaces.cli.todos_view import TodosView, todos_box, todos_json, usage_lines
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -66,6 +65,7 @@ def show(
 
 
 def _watch(cli: CliContext, session: str | None) -> None:
+    from punchlist.surfaces.cli.todos_view import TodosView
     from punchlist.surfaces.cli.watch import watch
 
     services = cli.services(session)
@@ -94,6 +94,8 @@ def _usage(services: Services, turn_id: str | None, todos: TodoList) -> Mapping[
 
 
 def _print(cli: CliContext, todos: TodoList, usage: Mapping[str, PlanTodoUsage] | None = None) -> None:
+    from punchlist.surfaces.cli.todos_view import todos_box, todos_json, usage_lines
+
     cli.show(todos_json(todos, usage), [*todos_box(todos, terminal_width()), *usage_lines(todos, usage or {})])
 
 

@@ -416,14 +416,31 @@ def test_a_mission_is_archived_for_a_reason_and_not_while_somebody_works(mission
 
 
 @pytest.mark.spec("M12")
-def test_a_moment_of_the_cadence_is_taken_once_and_never_after_a_later_one(missions: Missions, store: Store) -> None:
+@pytest.mark.parametrize("now", [24, 25], ids=["just then", "a day later"])
+def test_a_moment_of_the_cadence_is_taken_once_and_never_after_a_later_one(
+    missions: Missions, store: Store, clock: StoppedClock, now: int
+) -> None:
     mission = apply(missions, FILE).mission
     monday, tuesday = "2026-02-23T09:00:00.000000Z", "2026-02-24T09:00:00.000000Z"
+    clock.now = clock.now.replace(day=now)
     assert [missions.take_tick(ANN, mission.id, tick) for tick in (tuesday, tuesday, monday)] == [True, False, False]
     assert missions.get("dx").last_tick == tuesday
     assert apply(missions, changed(name="Another")).mission.last_tick == tuesday
     assert replayed(store, mission.id) == []
     assert not missions.take_tick(ANN, "no such mission", tuesday)
+
+
+@pytest.mark.spec("M12")
+def test_a_moment_before_one_that_a_fast_clock_took_is_taken_once(
+    missions: Missions, store: Store, clock: StoppedClock
+) -> None:
+    mission = apply(missions, FILE).mission
+    monday, tuesday = "2026-02-23T09:00:00.000000Z", "2026-02-24T09:00:00.000000Z"
+    assert missions.take_tick(ANN, mission.id, tuesday)
+    clock.now = clock.now.replace(day=23)
+    assert [missions.take_tick(ANN, mission.id, tick) for tick in (monday, monday, tuesday)] == [True, False, False]
+    assert missions.get("dx").last_tick == tuesday
+    assert replayed(store, mission.id) == []
 
 
 @pytest.mark.spec("M1", "M10")

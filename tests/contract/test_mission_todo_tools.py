@@ -163,6 +163,7 @@ def test_each_role_is_offered_its_tools_and_only_the_lead_and_people_the_one_tha
         Role.WORKER: [],
         Role.SUPERVISOR: [],
         Role.SYSTEM: [],
+        Role.VIEWER: ["list"],
     }
 
 

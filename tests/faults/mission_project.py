@@ -3,6 +3,7 @@ stands, in a form that two stores can be compared by."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from collections import Counter
@@ -67,7 +68,7 @@ _NOTICES: Final = frozenset(notice.value for notice in NoticeKind)
 
 
 def mission_project(folder: Path, database: str, rehearsal: str = ONCE, **more: Any) -> Task:
-    """A folder to work in, and what is said there."""
+    """A folder to work in, and what is said there. Its workers are of the user who runs the test."""
     shutil.copytree(DEMO / "project", folder)
     (folder / ".git").mkdir()
     (folder / "measure.sh").touch()
@@ -75,7 +76,7 @@ def mission_project(folder: Path, database: str, rehearsal: str = ONCE, **more: 
         with script.open("a") as file:
             file.write(f"echo {script.stem} >> {MARKS}\n")
     (folder / "rehearsal.yaml").write_text(rehearsal)
-    return Task(str(folder), database, str(folder.parent / "home"), **more)
+    return Task(str(folder), database, os.environ["HOME"], **more)
 
 
 def marks(task: Task) -> list[str]:

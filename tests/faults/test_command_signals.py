@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,6 +29,18 @@ threading.Event().wait()
 """
 
 
+@pytest.fixture
+def seconds() -> str:
+    """How long the commands of a test sleep. No other test, and no other run of the tests, has the same."""
+    return f"5000.{int.from_bytes(os.urandom(6)):015}"
+
+
+def _default_signals() -> None:
+    """For a process of a person: the tests may have been started by `nohup`, which ignores SIGHUP."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def _started(needle: str, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + 40
     while not running(needle):
@@ -45,14 +59,16 @@ def _ends(process: subprocess.Popen[bytes], number: signal.Signals, needle: str)
     finally:
         process.kill()
         process.wait()
+        for left in running(needle):
+            with suppress(ProcessLookupError):
+                os.kill(left, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_to_a_tool_call_ends_the_processes_of_its_command(
-    project: Path, environment: dict[str, str], number: signal.Signals
+    project: Path, environment: dict[str, str], number: signal.Signals, seconds: str
 ) -> None:
-    needle = f"sleep\x00{5_000 + number}"
-    line = json.dumps({"command": f"setsid sleep {5_000 + number} & env -i setsid sleep {5_000 + number} & wait"})
+    line = json.dumps({"command": f"setsid sleep {seconds} & env -i setsid sleep {seconds} & wait"})
     process = subprocess.Popen(
         [sys.executable, "-m", "punchlist", "tools", "call", "run_command", line, "--mode", "yolo"],
         cwd=project,
@@ -60,23 +76,25 @@ def test_a_signal_to_a_tool_call_ends_the_processes_of_its_command(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        preexec_fn=_default_signals,
     )
-    assert _ends(process, number, needle) != 0
+    assert _ends(process, number, f"sleep\x00{seconds}") != 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_commands_of_other_threads(number: signal.Signals) -> None:
+def test_a_signal_ends_the_commands_of_other_threads(number: signal.Signals, seconds: str) -> None:
     """Servers run checks in threads. The process still ends by the signal."""
-    needle = f"sleep\x00{6_000 + number}"
-    line = f"sleep {6_000 + number} & env -i setsid sleep {6_000 + number}; true"
-    process = subprocess.Popen([sys.executable, "-c", IN_A_THREAD, line])
-    assert _ends(process, number, needle) == -number
+    line = f"sleep {seconds} & env -i setsid sleep {seconds}; true"
+    process = subprocess.Popen([sys.executable, "-c", IN_A_THREAD, line], preexec_fn=_default_signals)
+    assert _ends(process, number, f"sleep\x00{seconds}") == -number
 
 
 @pytest.mark.parametrize(
-    "left", ["env -i setsid sleep 7001", "env -i setsid sh -c 'trap \"\" TERM; sleep 7001; sleep 7001'"]
+    "left", ["env -i setsid sleep SECONDS", "env -i setsid sh -c 'trap \"\" TERM; sleep SECONDS; sleep SECONDS'"]
 )
-def test_a_command_at_its_time_limit_leaves_no_process_without_mark_and_session(tmp_path: Path, left: str) -> None:
+def test_a_command_at_its_time_limit_leaves_no_process_without_mark_and_session(
+    tmp_path: Path, left: str, seconds: str
+) -> None:
     """The environment of `env -i` has no mark, and `setsid` leaves the session: they are found by their parents."""
-    Agent(tmp_path).tries("run_command", command=f"{left} & wait", timeout=1.0)
-    assert gone("sleep\x007001", within=5)
+    Agent(tmp_path).tries("run_command", command=f"{left.replace('SECONDS', seconds)} & wait", timeout=1.0)
+    assert gone(f"sleep\x00{seconds}", within=5)

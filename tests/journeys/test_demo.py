@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import Cli
 
+from punchlist.trust import Trust
+
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
@@ -18,7 +20,7 @@ def scratch(tmp_path: Path) -> Path:
 
 @pytest.mark.spec("T10", "T12", "C2", "C8", "C13")
 def test_the_demo_plans_delegates_fails_once_stops_early_and_ends_with_a_clear_list(
-    punchlist: Cli, scratch: Path
+    punchlist: Cli, scratch: Path, home: Path
 ) -> None:
     done = punchlist("demo", "--json", env={"TMPDIR": str(scratch), "PUNCHLIST_DATABASE_URL": str(scratch / "mine.db")})
     told = json.loads(done.stdout)
@@ -26,6 +28,7 @@ def test_the_demo_plans_delegates_fails_once_stops_early_and_ends_with_a_clear_l
     assert [todo["status"] for todo in told["todos"]] == ["completed"] * 5
     # It leaves nothing behind, and does not touch what is the person's own.
     assert list(scratch.iterdir()) == []
+    assert Trust.of_user({"HOME": str(home)}).entries() == []
 
 
 def test_the_demo_can_be_looked_around_in(punchlist: Cli, scratch: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.conftest import ROOT, Cli
 
+from punchlist.trust import Trust
+
 
 @pytest.fixture
 def scratch(tmp_path: Path) -> Path:
@@ -20,7 +22,7 @@ def scratch(tmp_path: Path) -> Path:
 
 @pytest.mark.spec("M6", "M8", "M12", "X7")
 def test_the_mission_demo_creates_starts_executes_reviews_completes_and_follows_up(
-    punchlist: Cli, scratch: Path
+    punchlist: Cli, scratch: Path, home: Path
 ) -> None:
     done = punchlist("demo", "mission", "--json", env={"TMPDIR": str(scratch)})
     told = json.loads(done.stdout)
@@ -39,6 +41,7 @@ def test_the_mission_demo_creates_starts_executes_reviews_completes_and_follows_
     ]
     # It leaves nothing behind.
     assert list(scratch.iterdir()) == []
+    assert Trust.of_user({"HOME": str(home)}).entries() == []
 
 
 @pytest.mark.spec("M8", "M12")

@@ -15,12 +15,14 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import DeliveredMessage, Scope
 from punchlist.kernel.actors import Actor, Role
 from punchlist.storage.open import open_store
+from punchlist.trust import Trust
 
 
 @pytest.fixture
-def queue(project: Path) -> Iterator[MessageQueue]:
+def queue(project: Path, home: Path) -> Iterator[MessageQueue]:
     """The queue of the project's database, as the loop has it."""
-    store = open_store(f"sqlite:///{project}/.punchlist/punchlist.db")
+    trust = Trust.of_user({"HOME": str(home)})
+    store = open_store(f"sqlite:///{project}/.punchlist/punchlist.db", trust=trust)
     yield MessageQueue(store)
     store.close()
 

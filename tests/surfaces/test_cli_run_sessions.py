@@ -61,5 +61,9 @@ def test_open_items_of_a_named_session_are_announced(punchlist: Cli, project: Pa
 
 def test_a_named_session_is_kept(run: Any, punchlist: Cli, project: Path) -> None:
     (project / "punchlist.toml").write_text('session = "mine"\n')
-    assert run("- One.\n", "First.")["conversationId"] == "mine"
+    # The session that a file of the project names is used only after the user has trusted the file.
+    assert run("- Nobody's.\n", "Before.")["conversationId"].startswith("run-")
+    assert punchlist("trust", "--yes").returncode == 0
+    for said in ("First.", "Second."):
+        assert run("- One.\n", said)["conversationId"] == "mine"
     assert json.loads(punchlist("todos", "--json", env={"PUNCHLIST_SESSION": "yours"}).stdout)["session"] == "yours"

@@ -36,7 +36,6 @@ from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, UsageIncrement, remaining_text
 from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.storage.async_bridge import make_bridge
-from punchlist.toolcalls.approval_store import Approvals
 from punchlist.toolcalls.approvals import MAX_REASON_LENGTH, ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.repository import count_calls_of_turn
 
@@ -223,7 +222,7 @@ class TurnSteps:
 
     def _cancel_approvals(self, conversation_id: str, message: str) -> None:
         """A message to the agent also answers its pending approvals."""
-        approvals = Approvals(self._services.store)
+        approvals = self._services.approvals
         person, reason = Actor(Role.PERSON, "person"), excerpt(message, MAX_REASON_LENGTH)
         for approval in approvals.waiting(conversation_id):
             approvals.answer(approval.call_id, ApprovalAnswer(ApprovalOutcome.CANCEL, person, reason=reason))

@@ -135,6 +135,9 @@ def _all_signed(tx: Transaction, chain: Chain, anchor: Anchor) -> bool:
 def record_anchor(store: Store, chain: Chain) -> None:
     """Record the newest event, in a transaction of its own that waits for no other."""
     chain.pending = False
+    if store.database.is_missing():
+        # A transaction would create the file again.
+        return
     chain.due = time.monotonic() + ANCHOR_SECONDS
     token = NO_WAIT.set(True)
     try:

@@ -79,9 +79,19 @@ def demo(
     finally:
         os.chdir(before)
         if not keep:
-            with suppress(OSError):
-                shutil.rmtree(folder)
+            _remove(folder)
     raise typer.Exit(code)
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder, and the entries of its databases in the user's folder."""
+    from punchlist.storage import trusted_files
+    from punchlist.trust import Trust
+
+    with suppress(OSError):
+        for file in (folder / ".punchlist").glob("*.db"):
+            trusted_files.forget(file, Trust.of_user(os.environ))
+        shutil.rmtree(folder)
 
 
 def _run(cli: CliContext, source: Path) -> int:

@@ -36,6 +36,9 @@ REQUIREMENTS: dict[str, dict[str, str]] = tomllib.loads((Path(__file__).parent /
 def pytest_configure() -> None:
     # Whatever started us in the background may have it ignored, and programs that we start would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        # Started by `nohup`. We still ignore it, but programs that we start do not inherit a handler.
+        signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

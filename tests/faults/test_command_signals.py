@@ -35,12 +35,6 @@ def seconds() -> str:
     return f"5000.{int.from_bytes(os.urandom(6)):015}"
 
 
-def _default_signals() -> None:
-    """For a process of a person: the tests may have been started by `nohup`, which ignores SIGHUP."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
 def _started(needle: str, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + 40
     while not running(needle):
@@ -76,7 +70,6 @@ def test_a_signal_to_a_tool_call_ends_the_processes_of_its_command(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        preexec_fn=_default_signals,
     )
     assert _ends(process, number, f"sleep\x00{seconds}") != 0
 
@@ -85,7 +78,7 @@ def test_a_signal_to_a_tool_call_ends_the_processes_of_its_command(
 def test_a_signal_ends_the_commands_of_other_threads(number: signal.Signals, seconds: str) -> None:
     """Servers run checks in threads. The process still ends by the signal."""
     line = f"sleep {seconds} & env -i setsid sleep {seconds}; true"
-    process = subprocess.Popen([sys.executable, "-c", IN_A_THREAD, line], preexec_fn=_default_signals)
+    process = subprocess.Popen([sys.executable, "-c", IN_A_THREAD, line])
     assert _ends(process, number, f"sleep\x00{seconds}") == -number
 
 

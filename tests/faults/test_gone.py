@@ -31,6 +31,7 @@ from punchlist.storage.open import open_store
 from punchlist.storage.sqlite import SQLite
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store
+from punchlist.trust import Trust
 
 
 def _remove_all(file: Path) -> None:
@@ -318,6 +319,19 @@ def test_a_database_that_is_gone_has_changed_for_those_who_keep_what_they_read(t
     someone.add("After")
     assert someone.items() == ["After"]
     someone.close()
+
+
+@pytest.mark.parametrize("remove", [_remove_all, _remove])
+def test_closing_does_not_create_a_removed_database_again(
+    tmp_path: Path, home: Path, remove: Callable[[Path], None]
+) -> None:
+    file = tmp_path / "store" / "punchlist.db"
+    store = open_store(str(file), trust=Trust.of_user({"HOME": str(home)}))
+    for text in ("One", "Two"):
+        Checklists(store, Conversations(store)).add(Scope("s", Actor(Role.PERSON, "ann")), text, reason="test")
+    remove(file)
+    store.close()
+    assert not file.exists()
 
 
 def test_a_change_of_which_nobody_knows_is_not_said_to_have_failed(postgres_url: str) -> None:

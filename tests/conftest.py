@@ -281,6 +281,15 @@ def turn(conversations: Conversations, agent: Scope) -> TurnScope:
     return TurnScope(agent.conversation_id, agent.actor, conversations.open_turn(agent).id)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def shared_data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """For the key and the trusted databases of fixtures that several tests share; never those of the real user."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("data-home")
+        patch.setenv("XDG_DATA_HOME", str(folder))
+        yield folder
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of its own for every test, in which the key and the trusted databases are."""

@@ -1,14 +1,13 @@
 """A store whose content is known, damaged copies of it, and what is made of them.
 
 Everything that the services can be asked is asked of the sound store once and of every damaged
-copy. An answer is `true`, `refused` (a `StoreError`), `false`, or `raised` when it ended in an
+copy. An answer is `true`, `refused` (a `StoreError`, or the file is not the user's any more), `false`, or `raised` when it ended in an
 error that is none of ours. `db check` either `tells` that something is wrong or is `silent`.
 """
 
 from __future__ import annotations
 
 import random
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pytest
 from tests.faults.script import Script
 from tests.sessions import newest_sessions
 
 from punchlist.conversations.model import MessageRole, TurnScope
 from punchlist.errors import PunchlistError, StoreError
 from punchlist.plan.lifecycle import PlanStatus
+from punchlist.storage.trusted_files import UntrustedDatabase
 
 SESSIONS: Final = ("first", "second", "third")
 CHANGES: Final = 70
@@ -48,32 +49,43 @@ class Finding(NamedTuple):
         return any(answer != "true" for answer in self.answers.values())
 
 
+REFUSED: Final = (StoreError, UntrustedDatabase)
+"""The number by which a file is known as the user's own can be damaged too."""
+
+
 @dataclass(frozen=True)
 class Original:
+    home: Path
+    """Of the user whose database it is."""
     folder: Path
     content: bytes
     turns: tuple[tuple[str, str], ...]
     truth: dict[str, Any]
 
     def find(self, damage: str, content: bytes) -> Finding:
-        """Ask everything of a store with this content."""
-        copy = self.folder.with_name("damaged") / "punchlist.db"
-        shutil.rmtree(copy.parent, ignore_errors=True)
-        # With whatever else the program keeps beside its database.
-        shutil.copytree(self.folder, copy.parent)
-        copy.write_bytes(content)
+        """Ask everything of the store after its file got this content."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_DATA_HOME", str(self.home))
+            return self._find(damage, content)
+
+    def _find(self, damage: str, content: bytes) -> Finding:
+        path = self.folder / "punchlist.db"
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        # In place, beside whatever else the program keeps there: the file stays the user's own.
+        path.write_bytes(content)
         answers = {}
-        for what, ask in questions(str(copy), self.turns):
+        for what, ask in questions(str(path), self.turns):
             try:
                 answers[what] = "true" if ask() == self.truth[what] else "false"
-            except StoreError:
+            except REFUSED:
                 answers[what] = "refused"
             except PunchlistError:
                 # "There is no such turn" is as false as a wrong list.
                 answers[what] = "false"
             except Exception as error:
                 answers[what] = f"raised {type(error).__name__}"
-        return Finding(damage, answers, _check(str(copy)))
+        return Finding(damage, answers, _check(str(path)))
 
 
 def questions(address: str, turns: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -101,15 +113,15 @@ def _check(address: str) -> str:
     try:
         verdict = "tells" if script.problems() else "silent"
         script.close()
-    except StoreError:
+    except REFUSED:
         return "tells"
     except Exception as error:
         return f"raised {type(error).__name__}"
     return verdict
 
 
-def make_original(folder: Path) -> Original:
-    """Made in a new folder."""
+def make_original(folder: Path, home: Path) -> Original:
+    """Made in a new folder, by the user with this `XDG_DATA_HOME`."""
     path = folder / "punchlist.db"
     scripts = [Script(str(path), session) for session in SESSIONS]
     for change in range(CHANGES):
@@ -128,7 +140,7 @@ def make_original(folder: Path) -> Original:
         connection.execute("VACUUM")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     truth = {what: ask() for what, ask in questions(str(path), turns)}
-    return Original(folder, path.read_bytes(), turns, truth)
+    return Original(home, folder, path.read_bytes(), turns, truth)
 
 
 def flips_anywhere(content: bytes, count: int) -> Iterator[tuple[str, bytes]]:

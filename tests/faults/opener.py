@@ -1,10 +1,11 @@
-"""Opens databases at the moment it is told to, each line of standard input one address.
+"""Opens databases at the moment it is told to, each line of standard input a home folder and an address.
 
 python -m tests.faults.opener SESSION
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
 from tests.faults.script import Script
@@ -14,8 +15,11 @@ from tests.parent_death import end_with_parent
 def main(session: str) -> None:
     print("ready", flush=True)
     for line in sys.stdin:
-        script = Script(line.strip(), session)
+        home, address = line.rstrip("\n").split("\t")
+        os.environ.pop("XDG_DATA_HOME", None)
+        os.environ["HOME"] = home
         try:
+            script = Script(address, session)
             script.perform(0)
             script.close()
             print("done", flush=True)

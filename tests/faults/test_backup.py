@@ -189,8 +189,9 @@ def test_what_others_write_during_a_restore_is_in_one_database_or_the_other(tmp_
     backup(script.house.store, tmp_path / "copy.db")
     # So that setting it aside takes as long as hundreds of changes.
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("CREATE TABLE ballast (content BLOB)")
-        connection.execute(f"INSERT INTO ballast VALUES (zeroblob({BALLAST}))")
+        connection.execute(
+            f"INSERT INTO conversations VALUES ('ballast', CAST(zeroblob({BALLAST}) AS TEXT), '{{}}', '2026')"
+        )
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     heavy = tmp_path / "heavy.db"
     backup(script.house.store, heavy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,9 +27,8 @@ BROUGHT_IN, IN_THE_LOG = 20, 40
 """Changes that are in the database file itself, and in all."""
 
 
-def _killed_in_the_middle(folder: Path) -> tuple[bytes, bytes]:
+def _killed_in_the_middle(path: Path) -> tuple[bytes, bytes]:
     """The files of a database whose log was not brought in yet, as a `kill -9` leaves them."""
-    path = folder / "punchlist.db"
     script = Script(str(path))
     script.perform_all(BROUGHT_IN)
     with closing(sqlite3.connect(path)) as connection:
@@ -52,14 +50,15 @@ def _flip(log: bytes, choose: random.Random) -> bytes:
     return bytes(torn)
 
 
-def _recovered(folder: Path, file: bytes, log: bytes | None) -> tuple[int | None, list[str]]:
+def _recovered(path: Path, file: bytes, log: bytes | None) -> tuple[int | None, list[str]]:
     """After how many changes the lists are, None when they are refused; and what the check finds."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    (folder / "punchlist.db").write_bytes(file)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    # In place: a file of another inode would not be the user's own.
+    path.write_bytes(file)
     if log is not None:
-        (folder / "punchlist.db-wal").write_bytes(log)
-    script = Script(str(folder / "punchlist.db"))
+        path.with_name("punchlist.db-wal").write_bytes(log)
+    script = Script(str(path))
     try:
         lists = script.lists()
     except StoreError:
@@ -80,8 +79,8 @@ def _kinds(seconds: int, full: int, damages: Damages) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
-    return damage.make_original(tmp_path_factory.mktemp("damage") / "sound")
+def original(tmp_path_factory: pytest.TempPathFactory, shared_data_folder: Path) -> Original:
+    return damage.make_original(tmp_path_factory.mktemp("damage") / "sound", shared_data_folder)
 
 
 @pytest.fixture(
@@ -152,17 +151,19 @@ def test_a_torn_log_leaves_the_lists_as_they_were_at_some_moment(
 ) -> None:
     # The end of a log that was torn cannot be told from a crash before it was written. What must
     # not happen is anything between two changes.
-    file, log = _killed_in_the_middle(tmp_path / "origin")
+    path = tmp_path / "punchlist.db"
+    file, log = _killed_in_the_middle(path)
     choose = random.Random(5)
     for _ in range(times):
-        found, problems = _recovered(tmp_path / "copy", file, tear(log, choose))
+        found, problems = _recovered(path, file, tear(log, choose))
         assert found is None or BROUGHT_IN <= found <= IN_THE_LOG
         assert problems == []
 
 
 def test_a_log_that_is_gone_leaves_the_lists_as_they_were_when_it_began(tmp_path: Path) -> None:
-    file, _ = _killed_in_the_middle(tmp_path / "origin")
-    assert _recovered(tmp_path / "copy", file, None) == (BROUGHT_IN, [])
+    path = tmp_path / "punchlist.db"
+    file, _ = _killed_in_the_middle(path)
+    assert _recovered(path, file, None) == (BROUGHT_IN, [])
 
 
 ONE_TODO = "WHERE id = (SELECT max(id) FROM turn_todos WHERE status = 'pending')"

@@ -16,6 +16,7 @@ from tests.contract.migrations import made_at
 from tests.faults.processes import ROOT, module
 from tests.faults.script import Script, expected
 from tests.tables import engine_of, our_tables
+from tests.trusted import own
 
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import SchemaTooNew
@@ -38,7 +39,7 @@ PART = 10_000
 )
 @pytest.mark.parametrize("version", [migration.version for migration in migrations()])
 def test_an_older_database_is_brought_along_without_losing_a_row(
-    empty_database: str, tmp_path: Path, version: str, todos: int
+    empty_database: str, tmp_path: Path, home: Path, version: str, todos: int
 ) -> None:
     full = _filled(str(tmp_path / "full.db"), todos)
     older, source = made_at(empty_database, version, tmp_path), engine_of(full.house.store)
@@ -48,6 +49,8 @@ def test_an_older_database_is_brought_along_without_losing_a_row(
         with engine_of(older).begin() as connection:
             connection.execute(text("UPDATE turn_todos SET checksum = checksum - priority * 4294967296"))
     older.close()
+    if empty_database.startswith("sqlite"):
+        own(Path(empty_database.removeprefix("sqlite:///")), home)
     opened = Script(empty_database)
     assert opened.lists() == full.lists()
     assert opened.problems() == []
@@ -160,9 +163,9 @@ class _Opener:
             text=True,
         )
 
-    def open(self, address: str) -> None:
+    def open(self, address: str, home: Path) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{address}\n")
+        self._process.stdin.write(f"{home}\t{address}\n")
         self._process.stdin.flush()
 
     def answer(self) -> str:
@@ -187,12 +190,12 @@ def openers() -> Iterator[list[_Opener]]:
     "rounds", [ROUNDS, pytest.param(300, marks=pytest.mark.soak)], ids=lambda rounds: f"{rounds}-rounds"
 )
 def test_processes_that_open_a_new_database_at_the_same_moment_all_succeed(
-    empty_database: str, tmp_path: Path, openers: list[_Opener], rounds: int
+    empty_database: str, tmp_path: Path, home: Path, openers: list[_Opener], rounds: int
 ) -> None:
     for number in range(rounds):
         address = _sibling(empty_database, tmp_path / str(number))
         for opener in openers:
-            opener.open(address)
+            opener.open(address, home)
         assert [opener.answer() for opener in openers] == ["done"] * OPENERS
         found = [Script(address, f"s{number}") for number in range(OPENERS)]
         assert [script.lists() for script in found] == [expected(1)] * OPENERS
@@ -202,12 +205,12 @@ def test_processes_that_open_a_new_database_at_the_same_moment_all_succeed(
 
 
 def test_processes_that_make_a_database_anew_after_it_was_removed_all_succeed(
-    tmp_path: Path, openers: list[_Opener]
+    tmp_path: Path, home: Path, openers: list[_Opener]
 ) -> None:
     path = tmp_path / "punchlist.db"
     for _ in range(ROUNDS):
         for opener in openers:
-            opener.open(str(path))
+            opener.open(str(path), home)
         assert [opener.answer() for opener in openers] == ["done"] * OPENERS
         # As people do it: the file, and not what may stand beside it.
         path.unlink()

@@ -109,14 +109,10 @@ def restore(store: Store, copy: Path, trust: Trust | None = None) -> Path | None
         with _up_to_date(copy, path, store.chain) as ready:
             trust = trust or Trust.of_user(os.environ)
             if not there or not trusted_files.is_adopted(path, trust) or not _is_whole(path):
-                kept = _put_in_place(path, ready)
-                trusted_files.sign(path, trust)
-                return kept
+                return _put_in_place(path, ready, trust)
             trusted_files.copy_number(path, ready)
             with closing(_open(ready, "rw")) as reader:
-                kept = _exchange(path, reader)
-            trusted_files.sign(kept, trust)
-            return kept
+                return _exchange(path, reader, trust)
     except (sqlite3.Error, OSError) as error:
         if _is_busy(error):
             store.raise_translated(error)
@@ -149,7 +145,7 @@ class _ConcurrentWrite(Exception):
     """Another process wrote after the previous database was saved."""
 
 
-def _exchange(path: Path, reader: sqlite3.Connection) -> Path:
+def _exchange(path: Path, reader: sqlite3.Connection, trust: Trust) -> Path:
     """Save a copy of a database and replace it, so that every write of other processes is in one of the two.
 
     The copy is made under the write lock. SQLite cannot pass that lock on to the connection that replaces the
@@ -166,6 +162,7 @@ def _exchange(path: Path, reader: sqlite3.Connection) -> Path:
             try:
                 with closing(_open(path, "ro")) as source, closing(sqlite3.connect(kept)) as target:
                     source.backup(target)
+                trusted_files.sign(kept, trust)
                 _replace(reader, writer, lock)
                 return kept
             except _ConcurrentWrite:
@@ -174,7 +171,9 @@ def _exchange(path: Path, reader: sqlite3.Connection) -> Path:
                 # After the replacement, this is the only copy of the previous database.
                 if _changes(lock) == before:
                     kept.unlink(missing_ok=True)
+                    trusted_files.forget(kept, trust)
                 raise
+    trusted_files.forget(kept, trust)
     raise StoreBusy(f"Other processes write to {path} continuously. Nothing was changed; stop them and try again.")
 
 
@@ -217,13 +216,15 @@ def _is_whole(path: Path) -> bool:
     return bool(verdict == "ok")
 
 
-def _put_in_place(path: Path, ready: Path) -> Path | None:
+def _put_in_place(path: Path, ready: Path, trust: Trust) -> Path | None:
     """Move the copy to the path, where there is no readable database; a damaged one is moved aside.
 
     The folder lock stops other Punchlist processes from creating a database; a file that another program puts there
     meanwhile is not touched.
     """
     with lock_folder(path.parent):
+        # First: a process that finds the file at its path must find it signed.
+        trusted_files.sign(ready, trust, name=path)
         kept = _move_aside(path)
         where = f" The previous database is in {kept}." if kept else ""
         if path.exists():

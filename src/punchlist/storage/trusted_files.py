@@ -79,10 +79,9 @@ def check_adopted(file: Path, trust: Trust) -> None:
     check_file(file)
     if not file.exists():
         return
-    if not is_adopted(file, trust):
-        if _is_no_database(file):
-            # Opening it reports the damage, which a message about its author would hide.
-            return
+    # Again if the file was removed or replaced while it was read.
+    if not is_adopted(file, trust) and file.exists() and not is_adopted(file, trust):
+        _refuse_damaged(file)
         raise UntrustedDatabase(file)
     if stat.S_IMODE(os.stat(file).st_mode) & 0o077:
         # Not possible on a read-only file system, where nothing can be changed anyway.
@@ -90,34 +89,42 @@ def check_adopted(file: Path, trust: Trust) -> None:
             os.chmod(file, 0o600)
 
 
-def _is_no_database(file: Path) -> bool:
-    """Whether SQLite cannot read anything from the file. A log beside it could replace its content."""
-    if any(os.path.lexists(f"{file}{suffix}") for suffix in ("-wal", "-journal")):
-        return False
+def _refuse_damaged(file: Path) -> None:
+    """Report a file without a readable header as damaged. It is not opened: its log could contain a whole database."""
     try:
         _read_number(file)
     except sqlite3.DatabaseError as error:
-        return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB
-    return False
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            from punchlist.storage.sqlite import SQLite
+
+            raise SQLite(file).translate(error) from error
 
 
 def create_file(file: Path, trust: Trust) -> None:
-    """Create a database of this user. An empty file can be used as it is."""
+    """Create a database of this user. An empty file is replaced.
+
+    The file gets its name when it is signed: another process would refuse it before.
+    """
     # Without a key there must be no file: nothing could show later that it is the user's.
     _ = trust.key
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    os.close(descriptor)
+    unnamed = file.with_name(f"{file.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    os.close(os.open(unnamed, flags, 0o600))
     try:
-        sign(file, trust)
+        sign(unnamed, trust, name=file)
+        os.replace(unnamed, file)
     except BaseException:
-        os.unlink(file)
+        unnamed.unlink(missing_ok=True)
         raise
 
 
-def sign(file: Path, trust: Trust) -> None:
-    """Record the file as this user's, with a new number in its header."""
+def sign(file: Path, trust: Trust, *, name: Path | None = None) -> None:
+    """Record the file as this user's, with a new number in its header.
+
+    `name`: the path to which the caller is about to move the file.
+    """
     _write_number(file, int.from_bytes(os.urandom(4), "big") >> 1)
-    trust.trust_text(_name(file), _identity(file))
+    trust.trust_text(_name(name or file), _identity(file))
 
 
 def copy_number(file: Path, to: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from tests.faults.processes import Program
 from tests.faults.processes import punchlist as shell
 from tests.faults.tools import Agent
 from tests.surfaces.mcp_client import WireClient
+from tests.trusted import own
 
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
@@ -48,6 +50,7 @@ def _remove(file: Path) -> None:
 def _replace(file: Path) -> None:
     copy = file.with_name("copy")
     shutil.copy(file, copy)
+    _own(copy, file)
     _remove(file)
     copy.rename(file)
 
@@ -59,7 +62,13 @@ def _remove_file(file: Path) -> None:
 
 def _put_over(file: Path) -> None:
     """As `mv copy punchlist.db` does."""
-    _copy(file).replace(file)
+    copy = _copy(file)
+    _own(copy, file)
+    copy.replace(file)
+
+
+def _own(copy: Path, file: Path) -> None:
+    own(copy, Path(os.environ["HOME"]), name=file)
 
 
 def _copy(file: Path) -> Path:
@@ -77,7 +86,7 @@ def test_a_server_writes_to_the_database_that_has_the_name(
     project: Path, environment: dict[str, str], punchlist: Cli, gone: Callable[[Path], None]
 ) -> None:
     def write(content: str) -> None:
-        client.call("TodoWrite", todos=[{"content": content, "status": "pending", "activeForm": content}])
+        client.call("TodoWrite", todos=[_item(content)])
 
     with WireClient(project, environment) as client, Program(project, environment, "todos", "--watch") as watch:
         write("Before")
@@ -89,11 +98,35 @@ def test_a_server_writes_to_the_database_that_has_the_name(
     assert punchlist("db", "check").returncode == 0
 
 
+def _item(content: str) -> dict[str, str]:
+    return {"content": content, "status": "pending", "activeForm": content}
+
+
+def test_a_server_refuses_a_file_that_was_put_over_its_database_until_it_is_adopted(
+    project: Path, environment: dict[str, str], punchlist: Cli
+) -> None:
+    file = project / ".punchlist" / "punchlist.db"
+    with WireClient(project, environment) as client, Program(project, environment, "todos", "--watch") as watch:
+        client.call("TodoWrite", todos=[_item("Before")])
+        watch.wait_for("Before")
+        _copy(file).replace(file)
+        refused = client.call("TodoWrite", todos=[_item("Refused")])
+        assert refused["isError"]
+        assert "`punchlist trust`" in refused["content"][0]["text"]
+        ended = watch.end()
+        assert (ended.code, b"`punchlist trust`" in ended.err) == (1, True)
+        assert punchlist("trust", "--yes").returncode == 0
+        assert "Before" in punchlist("todos").stdout
+        client.call("TodoWrite", todos=[_item("After")])
+        assert "After" in punchlist("todos").stdout
+    assert punchlist("db", "check").returncode == 0
+
+
 class _Someone:
     """Has a list in a database of their own process."""
 
-    def __init__(self, file: Path) -> None:
-        self.store = open_store(str(file))
+    def __init__(self, file: Path, trust: Trust | None = None) -> None:
+        self.store = open_store(str(file), trust=trust)
         self._checklists = Checklists(self.store, Conversations(self.store))
 
     def add(self, item: str, session: str = "default") -> None:
@@ -138,10 +171,10 @@ LATER = 200
 
 @pytest.mark.parametrize("others", [0, 2])
 def test_nothing_of_a_database_comes_back_in_the_one_that_takes_its_name(
-    project: Path, environment: dict[str, str], punchlist: Cli, others: int
+    project: Path, environment: dict[str, str], home: Path, punchlist: Cli, others: int
 ) -> None:
     file = project / ".punchlist" / "punchlist.db"
-    someone = _Someone(file)
+    someone = _Someone(file, Trust.of_user({"HOME": str(home)}))
     someone.add("Kept")
     copy = _copy(file)
     with ExitStack() as stack:
@@ -151,6 +184,7 @@ def test_nothing_of_a_database_comes_back_in_the_one_that_takes_its_name(
         for number in range(LATER):
             someone.add("Later", f"session-{number}")
         someone.add("Later")
+        _own(copy, file)
         copy.replace(file)
         someone.add("After")
         assert _items(file) == ["Kept", "After"]

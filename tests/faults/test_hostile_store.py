@@ -15,6 +15,7 @@ import pytest
 from tests.faults.processes import Answer, punchlist, together
 from tests.faults.screen import ESCAPES, acting
 from tests.faults.script import Script
+from tests.trusted import own
 
 from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.lifecycle import ChecklistStatus
@@ -120,6 +121,7 @@ def _ask(project: Path, environment: dict[str, str], database: Path, *commands: 
         folder = project / str(number)
         (folder / ".punchlist").mkdir(parents=True)
         shutil.copy(database, folder / ".punchlist" / "punchlist.db")
+        own(folder / ".punchlist" / "punchlist.db", Path(environment["HOME"]))
         calls.append(partial(punchlist, folder, environment, *command))
     return together(*calls)
 
@@ -154,10 +156,13 @@ def _json(answer: Answer) -> Any:
 
 
 def test_items_of_ten_megabytes_are_shown_as_fast_as_others(
-    project: Path, environment: dict[str, str], planted: Path
+    project: Path, environment: dict[str, str], home: Path, planted: Path
 ) -> None:
     # Nobody can store them; a stranger, or a program of another version, might have.
-    script = Script(str(planted), "huge")
+    huge = project / "huge.db"
+    shutil.copy(planted, huge)
+    own(huge, home)
+    script = Script(str(huge), "huge")
     script.house.checklists.add(script.scope, "x", reason="test")
     words, word = "many words " * 1_000_000, "oneword" * 1_500_000
     items = tuple(ChecklistItem(status.value, words, word, status) for status in ChecklistStatus)
@@ -165,7 +170,7 @@ def test_items_of_ten_megabytes_are_shown_as_fast_as_others(
         checklist_repository.save_checklist(tx, "huge", Checklist(items, 2, 1, "2026"))
     script.close()
     began = time.monotonic()
-    (answer,) = _ask(project, environment, planted, ("todos", "--session", "huge"))
+    (answer,) = _ask(project, environment, huge, ("todos", "--session", "huge"))
     assert time.monotonic() - began < 20
     assert answer.code == 0
     assert len(answer.out) < 10_000

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.faults.script import Script
+from tests.faults.script import Script, expected
 
 from punchlist.errors import PunchlistError, StoreError
 from punchlist.storage.open import open_store
@@ -96,6 +96,9 @@ def test_an_empty_file_is_a_new_database(tmp_path: Path) -> None:
     script.perform(0)
     assert script.problems() == []
     script.close()
+    again = Script(str(path))
+    assert again.lists() == expected(1)
+    again.close()
 
 
 def test_a_copy_that_was_put_in_place_gets_its_log_back(tmp_path: Path) -> None:

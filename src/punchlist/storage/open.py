@@ -72,12 +72,12 @@ def _prepare(store: Store, *, file: Path | None, trust: Trust | None) -> None:
 
 
 def _create_file(store: Store, file: Path, trust: Trust) -> None:
-    """Create an empty file if there is none, and remove the marker and WAL files of a deleted one.
+    """Create a file if there is none, and remove the marker and WAL files of a deleted one. An empty file is used.
 
-    The marker goes first, so that the empty file counts as new.
+    The marker goes first, so that the file counts as new.
     """
     database = store.database
-    if not isinstance(database, sqlite.SQLite) or not database.is_missing():
+    if not isinstance(database, sqlite.SQLite) or not (database.is_missing() or _is_blank(file)):
         return
     real = Path(os.path.realpath(file))
     with sqlite.lock_folder(real.parent):
@@ -86,6 +86,16 @@ def _create_file(store: Store, file: Path, trust: Trust) -> None:
             for suffix in (*sqlite.SUFFIXES, "-journal"):
                 Path(f"{real}{suffix}").unlink(missing_ok=True)
             trusted_files.create_file(real, trust)
+        elif _is_blank(file):
+            trusted_files.create_file(real, trust)
+
+
+def _is_blank(file: Path) -> bool:
+    """Whether the file is empty and was never a database."""
+    try:
+        return file.stat().st_size == 0 and file.is_file() and not _marker(file).exists()
+    except OSError:
+        return False
 
 
 def ensure_schema(store: Store) -> None:

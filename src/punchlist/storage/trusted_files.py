@@ -69,7 +69,7 @@ def is_regular(file: Path) -> bool:
 def is_adopted(file: Path, trust: Trust) -> bool:
     """Whether this user created or adopted the file. An empty file has no content to distrust."""
     try:
-        return os.stat(file).st_size == 0 or trust.trusts_text(_name(file), _identity(file))
+        return os.stat(file).st_size == 0 or trust.trusts_text(_name(file), _identity(file, _read_number(file)))
     except (OSError, sqlite3.Error):
         return False
 
@@ -101,20 +101,17 @@ def _refuse_damaged(file: Path) -> None:
 
 
 def create_file(file: Path, trust: Trust) -> None:
-    """Create a database of this user. An empty file is replaced.
-
-    The file gets its name when it is signed: another process would refuse it before.
-    """
+    """Create a database of this user. An empty file can be used as it is."""
     # Without a key there must be no file: nothing could show later that it is the user's.
     _ = trust.key
-    unnamed = file.with_name(f"{file.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-    os.close(os.open(unnamed, flags, 0o600))
+    is_new = not os.path.lexists(file)
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+    os.close(descriptor)
     try:
-        sign(unnamed, trust, name=file)
-        os.replace(unnamed, file)
+        sign(file, trust)
     except BaseException:
-        unnamed.unlink(missing_ok=True)
+        if is_new:
+            os.unlink(file)
         raise
 
 
@@ -123,8 +120,10 @@ def sign(file: Path, trust: Trust, *, name: Path | None = None) -> None:
 
     `name`: the path to which the caller is about to move the file.
     """
-    _write_number(file, int.from_bytes(os.urandom(4), "big") >> 1)
-    trust.trust_text(_name(name or file), _identity(file))
+    number = int.from_bytes(os.urandom(4), "big") >> 1
+    # The entry first: with the number alone, other processes would refuse a new file.
+    trust.trust_text(_name(name or file), _identity(file, number))
+    _write_number(file, number)
 
 
 def copy_number(file: Path, to: Path) -> None:
@@ -155,5 +154,5 @@ def _name(file: Path) -> str:
     return f"{PREFIX}{os.path.realpath(file)}"
 
 
-def _identity(file: Path) -> str:
-    return f"{os.stat(file).st_ino}:{_read_number(file)}"
+def _identity(file: Path, number: int) -> str:
+    return f"{os.stat(file).st_ino}:{number}"

@@ -79,8 +79,10 @@ def check_adopted(file: Path, trust: Trust) -> None:
     check_file(file)
     if not file.exists():
         return
-    # Again if the file was removed or replaced while it was read.
-    if not is_adopted(file, trust) and file.exists() and not is_adopted(file, trust):
+    # Again, since another process may have replaced the file while it was read.
+    if not is_adopted(file, trust) and not is_adopted(file, trust):
+        if not file.exists():
+            return
         _refuse_damaged(file)
         raise UntrustedDatabase(file)
     if stat.S_IMODE(os.stat(file).st_mode) & 0o077:

@@ -1,8 +1,9 @@
 """A store whose content is known, damaged copies of it, and what is made of them.
 
 Everything that the services can be asked is asked of the sound store once and of every damaged
-copy. An answer is `true`, `refused` (a `StoreError`, or the file is not the user's any more), `false`, or `raised` when it ended in an
-error that is none of ours. `db check` either `tells` that something is wrong or is `silent`.
+copy. An answer is `true`, `refused` (a `StoreError`, or the file is not the user's any more), `false`,
+or `raised` when it ended in an error that is none of ours.
+`db check` either `tells` that something is wrong or is `silent`.
 """
 
 from __future__ import annotations

@@ -117,6 +117,8 @@ def test_a_restore_asks_where_there_is_somebody_to_ask(
     assert unasked.returncode == 2
     assert "--yes" in unasked.stderr
     with Program(project, environment, "db", "restore", "copy.db", columns=200) as restore:
+        # Keys that are typed before the question do not answer it.
+        restore.wait_for("copy.db?")
         restore.answer("n\n")
         answer = restore.end()
     assert answer.code == 1, answer

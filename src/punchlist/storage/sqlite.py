@@ -197,7 +197,7 @@ class SQLite:
                 return self._would_block()
             return StoreBusy(f"{self.path} was locked by another process for too long. Nothing was changed; try again.")
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return self._damaged(str(error))
+            return self.damaged(str(error))
         if code == sqlite3.SQLITE_FULL or detail == sqlite3.SQLITE_IOERR_SHMSIZE:
             return StoreUnavailable(f"The disk is full: {self.path} was not changed. Free some space and try again.")
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
@@ -213,9 +213,9 @@ class SQLite:
                 else error
             )
         # The statements are fixed and tested: one that does not fit means that the file was changed.
-        return self._damaged(str(error))
+        return self.damaged(str(error))
 
-    def _damaged(self, detail: str) -> StoreDamaged:
+    def damaged(self, detail: str) -> StoreDamaged:
         return StoreDamaged(
             f"{self.path} is damaged ({detail}). Run `punchlist db check` for the extent, "
             "and `punchlist db restore BACKUP` to restore a backup."

@@ -19,11 +19,13 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-from punchlist.errors import NotAllowed, StoreUnavailable
+from punchlist.errors import NotAllowed, StoreBusy, StoreUnavailable
 from punchlist.trust import Trust
 
 PROJECT_FOLDER: Final = ".punchlist"
 PREFIX: Final = "database:"
+_MAGIC: Final = b"SQLite format 3\x00"
+_HEADER_LENGTH: Final = 100
 
 
 class UntrustedDatabase(NotAllowed):
@@ -69,8 +71,11 @@ def is_regular(file: Path) -> bool:
 def is_adopted(file: Path, trust: Trust) -> bool:
     """Whether this user created or adopted the file. An empty file has no content to distrust."""
     try:
-        return os.stat(file).st_size == 0 or trust.trusts_text(_name(file), _identity(file, _read_number(file)))
-    except (OSError, sqlite3.Error):
+        if os.stat(file).st_size == 0:
+            return True
+        number = _read_number(file)
+        return number is not None and trust.trusts_text(_name(file), _identity(file, number))
+    except OSError:
         return False
 
 
@@ -92,14 +97,11 @@ def check_adopted(file: Path, trust: Trust) -> None:
 
 
 def _refuse_damaged(file: Path) -> None:
-    """Report a file without a readable header as damaged. It is not opened: its log could contain a whole database."""
-    try:
-        _read_number(file)
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            from punchlist.storage.sqlite import SQLite
+    """Report a file without a header as damaged. It is not opened: its log could contain a whole database."""
+    if _read_number(file) is None:
+        from punchlist.storage.sqlite import SQLite
 
-            raise SQLite(file).translate(error) from error
+        raise SQLite(file).damaged("file is not a database")
 
 
 def create_file(file: Path, trust: Trust) -> None:
@@ -130,7 +132,8 @@ def sign(file: Path, trust: Trust, *, name: Path | None = None) -> None:
 
 def copy_number(file: Path, to: Path) -> None:
     """Give a copy the number of the file whose content it replaces."""
-    _write_number(to, _read_number(file))
+    if (number := _read_number(file)) is not None:
+        _write_number(to, number)
 
 
 def _write_number(file: Path, number: int) -> None:
@@ -139,13 +142,34 @@ def _write_number(file: Path, number: int) -> None:
         connection.execute(f"PRAGMA user_version = {number}")
         # The number must be in the file itself, where `_read_number` reads it, and not only in the log.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    if _read_number(file) != number:
+        raise StoreBusy(f"{file} is in use by another process. Stop it and try again.")
 
 
-def _read_number(file: Path) -> int:
-    # Immutable: SQLite reads the header without taking a lock or applying a log.
-    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?immutable=1", uri=True)) as connection:
-        (number,) = connection.execute("PRAGMA user_version").fetchone()
-    return int(number)
+def _read_number(file: Path) -> int | None:
+    """The number in the header; None if the file is no SQLite database.
+
+    Read without SQLite, which refuses a file that is in the middle of a checkpoint unless it may also apply the log.
+    """
+    header = os.pread(_descriptor(file), _HEADER_LENGTH, 0)
+    if len(header) < _HEADER_LENGTH or not header.startswith(_MAGIC):
+        return None
+    return int.from_bytes(header[60:64], "big")
+
+
+_descriptors: dict[tuple[int, int], int] = {}
+
+
+def _descriptor(file: Path) -> int:
+    """A descriptor of the file, which stays open: to close one drops the locks that this process has on it (POSIX)."""
+    found = os.stat(file)
+    identity = found.st_dev, found.st_ino
+    if identity not in _descriptors:
+        descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        opened = os.fstat(descriptor)
+        identity = opened.st_dev, opened.st_ino
+        _descriptors.setdefault(identity, descriptor)
+    return _descriptors[identity]
 
 
 def forget(file: Path, trust: Trust) -> None:

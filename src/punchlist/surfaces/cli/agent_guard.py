@@ -2,7 +2,7 @@
 
 A command is refused if it runs inside an agent's tool call. The evidence: the mark that our commands carry, variables
 that agents set, and the parent processes, which keep their mark when a command clears its own environment (`env -i`).
-A process that also leaves its parents behind (a double fork) is found only where the system gives orphans back to us.
+A process that also leaves its parents behind (a double fork) is not found, except in the sandbox, which keeps it.
 """
 
 from __future__ import annotations

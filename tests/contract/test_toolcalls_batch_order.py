@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import Cli
 from tests.contract.rehearsing import Rehearse, calls, every_call_has_one_result, says
 from tests.contract.toolcalls import Desk, request, run, soon, stored, until
 
@@ -26,6 +28,36 @@ from punchlist.toolcalls.tool import Effect, Resources
 from punchlist.tools.function_tool import tool
 
 pytestmark = pytest.mark.spec("S6")
+
+
+@pytest.mark.spec("S4")
+def test_a_call_is_judged_again_after_the_calls_before_it(
+    punchlist: Cli, project: Path, environment: dict[str, str]
+) -> None:
+    """The first call puts a link where the rule allows to write."""
+    settings = Path(environment["HOME"], ".config/punchlist/punchlist.toml")
+    settings.parent.mkdir(parents=True)
+    settings.write_text(
+        '[[policy.rules]]\ndecision = "allow"\ntool = "run_command"\n'
+        '[[policy.rules]]\ndecision = "allow"\ntool = "write_file"\narguments = { path = "docs/*" }\n'
+    )
+    for folder in ("docs", "src"):
+        (project / folder).mkdir()
+    script = """
+        - calls:
+          - {tool: run_command, arguments: {command: "ln -s ../src docs/sub"}}
+          - {tool: write_file, arguments: {path: docs/sub/y, content: x}}
+        - Done.
+    """
+    (project / "links.yaml").write_text(textwrap.dedent(script))
+    done = punchlist("run", "Do it.", "--model", f"rehearsal:{project / 'links.yaml'}", "--json")
+    assert (project / "docs/sub").is_symlink(), done.stderr
+    assert not (project / "src/y").exists()
+    calls = json.loads(punchlist("tools", "history", "--json").stdout)
+    assert {call["tool"]: call.get("error", {}).get("code") for call in calls} == {
+        "run_command": None,
+        "write_file": "changed",
+    }
 
 
 class Steps:

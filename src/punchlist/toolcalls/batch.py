@@ -40,6 +40,8 @@ class CallEntry:
     """The calls that are blocked by this one."""
     leader: CallEntry | None = None
     """The identical call of the same batch that runs for both."""
+    waited: bool = False
+    """It came after another call of its batch."""
     ready: bool = False
     """It waits for no other call: it is queued for its resources and a slot, or runs."""
 
@@ -47,6 +49,7 @@ class CallEntry:
         self.request = self.call.request
 
     def follow(self, other: CallEntry) -> None:
+        self.waited = True
         if other not in self.blocked_by:
             self.blocked_by.add(other)
             other.followers.append(self)

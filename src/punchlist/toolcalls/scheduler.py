@@ -260,7 +260,8 @@ class CoreToolScheduler:
         try:
             if self._journal is not None:
                 await self._journal.flushed(entry.request.call_id)
-            outcome = await execute(validated.tool, validated.request.arguments, running)
+            refused = self._validator.judge_again(validated, self._clock()) if entry.waited else None
+            outcome = refused or await execute(validated.tool, validated.request.arguments, running)
         except asyncio.CancelledError:
             outcome = SHUTTING_DOWN
         except AnsweredElsewhere as conflict:

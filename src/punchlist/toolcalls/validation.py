@@ -98,6 +98,22 @@ class CallValidator:
             raise InvalidInput(f"The policy denies these arguments: {changed.decision.why}.")
         return changed
 
+    def judge_again(self, validated: ValidatedCall, now: datetime) -> CallError | None:
+        """Refuse a call that needed no approval when it came, and needs it after the calls before it have run.
+
+        An earlier call can have put a link at the path that this one writes to.
+        """
+        if validated.decision.verdict is not Verdict.ALLOW:
+            return None
+        again = self.validate(validated.request, now, count_repeat=False)
+        if isinstance(again, CallError) or again.decision.verdict is Verdict.ALLOW:
+            return again if isinstance(again, CallError) else None
+        return CallError(
+            "changed",
+            f"The call was not run: after the calls before it, the policy no longer allows it ({again.decision.why}). "
+            "Call it again if it is still needed.",
+        )
+
     def check_unchanged(self, validated: ValidatedCall, shown: str | None) -> None:
         """Refuse an answer if what was shown has changed since, such as the diff of a file."""
         if validated.question is None:

@@ -102,6 +102,7 @@ def live(task: Task) -> None:
     code = 1
     try:
         os.environ["HOME"] = task.home
+        os.environ.pop("XDG_DATA_HOME", None)
         os.chdir(task.folder)
         log = os.open(task.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         nothing = os.open(os.devnull, os.O_RDONLY)

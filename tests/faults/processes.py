@@ -137,6 +137,32 @@ def together(*calls: Callable[[], T]) -> list[T]:
         return list(pool.map(lambda call: call(), calls))
 
 
+def answered(
+    folder: Path, env: Mapping[str, str], question: bytes, answer: bytes, *arguments: str
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the program at a terminal and answer its question; keys that are typed earlier do not count."""
+    ours, theirs = pty.openpty()
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-m", "punchlist", *arguments],
+            cwd=folder,
+            env=env,
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert process.stderr is not None
+            asked = b""
+            while question not in asked and (part := os.read(process.stderr.fileno(), 65_536)):
+                asked += part
+            os.write(ours, answer)
+            out, err = process.communicate(timeout=60)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, asked + err)
+
+
 class Program:
     """The program while it runs: piped, or in a terminal of a given size."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Cli
-from tests.faults.processes import Program
+from tests.faults.processes import answered
 from tests.faults.script import Script, expected
 
 from punchlist.storage.maintenance import backup
@@ -116,15 +116,9 @@ def test_a_restore_asks_where_there_is_somebody_to_ask(
     unasked = punchlist("db", "restore", "copy.db")
     assert unasked.returncode == 2
     assert "--yes" in unasked.stderr
-    with Program(project, environment, "db", "restore", "copy.db", columns=200) as restore:
-        # Keys that are typed before the question do not answer it.
-        asked = b""
-        while b"copy.db?" not in asked and (part := os.read(restore.process.stderr.fileno(), 1_000)):  # type: ignore[union-attr]
-            asked += part
-        restore.answer("n\n")
-        answer = restore.end()
-    assert answer.code == 1, answer
-    assert b"Traceback" not in answer.err
+    answer = answered(project, environment, b"copy.db?", b"n\n", "db", "restore", "copy.db")
+    assert answer.returncode == 1, answer
+    assert b"Traceback" not in answer.stderr
     found = _agent(project, 0)
     assert found.lists() == expected(6)
     found.close()

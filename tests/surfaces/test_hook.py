@@ -219,7 +219,7 @@ def test_a_database_that_cannot_be_used_never_keeps_anybody(hook: Hook, punchlis
     for left in (project / ".punchlist").glob("punchlist.db*"):
         left.unlink()
     file.write_bytes(whole)
-    assert hook("stop") == {}
+    # Another file, unless the file system gave it the same inode.
     assert punchlist("trust", "--yes").returncode == 0
     assert hook("stop")["decision"] == "block"
 

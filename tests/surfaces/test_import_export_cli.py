@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import stat
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from tests.conftest import ROOT, Cli
 from tests.contract.missions import BUILD, FILE, SLUG
+from tests.faults.processes import answered
 from tests.faults.screen import ESCAPES, acting
 
 from punchlist.import_export.format_limits import FormatLimits
@@ -189,18 +189,8 @@ def test_of_a_whole_backlog_the_tasks_are_read_and_the_rest_is_named(punchlist: 
 
 
 def _at_a_terminal(project: Path, environment: dict[str, str], answer: str) -> int:
-    source, inside = pty.openpty()
-    os.write(source, f"{answer}\n".encode())
-    command = [sys.executable, "-m", "punchlist", "export", "TODO.md"]
-    try:
-        done = subprocess.run(
-            command, cwd=project, env=environment, stdin=inside, capture_output=True, timeout=60, check=False
-        )
-    finally:
-        os.close(source)
-        os.close(inside)
-    assert b"Replace what has the same name?" in done.stderr
-    return done.returncode
+    question = b"Replace what has the same name?"
+    return answered(project, environment, question, f"{answer}\n".encode(), "export", "TODO.md").returncode
 
 
 @pytest.mark.spec("X6", "W10")

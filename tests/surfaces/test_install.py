@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Cli
+from tests.faults.processes import answered
 
 from punchlist.errors import ConfigError, Conflict
 from punchlist.integrations.install import files
@@ -231,21 +231,8 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(punchlist: Cli, p
 
 @pytest.mark.spec("X2")
 def test_a_person_at_a_terminal_is_asked(project: Path, environment: dict[str, str]) -> None:
-    pty = pytest.importorskip("pty")
     for answer, code, there in ((b"n\n", 1, False), (b"y\n", 0, True)):
-        ours, theirs = pty.openpty()
-        os.write(ours, answer)
-        done = subprocess.run(
-            [sys.executable, "-m", "punchlist", "install", "codex"],
-            cwd=project,
-            env=environment,
-            stdin=theirs,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        os.close(ours)
-        os.close(theirs)
+        done = answered(project, environment, b"Make these changes?", answer, "install", "codex")
         assert done.returncode == code, done.stderr
         assert b"Make these changes?" in done.stderr
         assert (project / ".codex" / "hooks.json").exists() is there

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,10 +120,16 @@ def test_a_line_of_200_characters_is_judged_in_a_millisecond(workspace: Path) ->
     )
     assert len(line) >= 200
     taken = []
-    for _ in range(50):
-        started = time.process_time()
-        assert policy.decide(TOOL, {"line": line}).verdict is Verdict.ALLOW
-        taken.append(time.process_time() - started)
+    # The tracer of a coverage run would be measured too.
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        for _ in range(50):
+            started = time.process_time()
+            assert policy.decide(TOOL, {"line": line}).verdict is Verdict.ALLOW
+            taken.append(time.process_time() - started)
+    finally:
+        sys.settrace(tracer)
     assert min(taken) < 0.001
 
 

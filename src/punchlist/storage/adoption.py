@@ -18,6 +18,8 @@ from punchlist.storage.trusted_files import check_file, sign
 from punchlist.trust import Trust
 
 SUFFIXES: Final = ("-wal", "-shm", "-journal")
+_CONTENT_SUFFIXES: Final = ("", "-wal", "-journal")
+"""SQLite applies both logs when it opens the file, so they are part of what it contains."""
 _MAX_INSPECTED_BYTES: Final = 2_000_000_000
 _DROP_ORDER: Final = ("trigger", "view", "index", "table")
 _MAX_STEPS: Final = 50_000_000
@@ -56,22 +58,20 @@ def inspect(file: Path) -> DatabaseContent:
     """Read what a file contains, in a private copy together with its log; the file itself is not opened."""
     check_file(file)
     state = _state(file)
-    size = sum(Path(f"{file}{suffix}").stat().st_size for suffix in ("", "-wal") if Path(f"{file}{suffix}").exists())
+    parts = {suffix: Path(f"{file}{suffix}") for suffix in _CONTENT_SUFFIXES if os.path.lexists(f"{file}{suffix}")}
+    for part in parts.values():
+        _check_part(part)
+    size = sum(part.stat().st_size for part in parts.values())
     if size > _MAX_INSPECTED_BYTES:
         raise InvalidInput(f"{file} has {size:,} bytes, too many to inspect. Move it away.")
     with TemporaryDirectory(prefix="punchlist-") as folder:
         copy = Path(folder) / "copy.db"
-        for suffix in ("", "-wal"):
-            if (part := Path(f"{file}{suffix}")).exists():
-                _check_part(part)
-                shutil.copyfile(part, f"{copy}{suffix}")
+        for suffix, part in parts.items():
+            shutil.copyfile(part, f"{copy}{suffix}")
         try:
             with closing(_open_copy(copy)) as connection:
                 foreign = tuple(_foreign_objects(connection))
-                views = {name for kind, name in foreign if kind in ("view", "table")}
-                counts = {
-                    name: _count(connection, sql) for name, sql in _CONTENT.items() if sql.split()[3] not in views
-                }
+                counts = {name: _count(connection, sql) for name, sql in _CONTENT.items()}
         except sqlite3.Error as error:
             raise InvalidInput(
                 f"{file} is not a readable database ({error}). Run `punchlist trust --new-database` to set it aside."
@@ -87,9 +87,7 @@ def adopt(file: Path, content: DatabaseContent, trust: Trust) -> None:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("BEGIN IMMEDIATE")
         # Triggers first: dropping a table would delete its rows and run them.
-        for kind, name in sorted(
-            content.foreign, key=lambda each: ("trigger", "view", "index", "table").index(each[0])
-        ):
+        for kind, name in sorted(content.foreign, key=lambda each: _DROP_ORDER.index(each[0])):
             connection.execute(f"DROP {kind.upper()} IF EXISTS {_quoted(name)}")
         connection.execute("COMMIT")
     os.chmod(file, 0o600)
@@ -113,7 +111,7 @@ def _check_part(part: Path) -> None:
 
 
 def _state(file: Path) -> tuple[object, ...]:
-    parts = [Path(f"{file}{suffix}") for suffix in ("", "-wal", "-journal")]
+    parts = [Path(f"{file}{suffix}") for suffix in _CONTENT_SUFFIXES]
     found = [os.lstat(part) if os.path.lexists(part) else None for part in parts]
     return tuple(each and (each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
 

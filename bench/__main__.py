@@ -26,10 +26,16 @@ SUBJECTS: Final = (
     "engine",
     "install",
 )
+FINISH: Final = "finish"
+"""Measures outcomes instead of times, has its own options, and is not part of a run of all subjects."""
 RESULTS: Final = Path(__file__).parent / "results"
 
 
 def main() -> int:
+    if sys.argv[1:2] == [FINISH]:
+        from bench.finish.command import main as finish
+
+        return finish(sys.argv[2:])
     options = arguments()
     RESULTS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=RESULTS) as name:
@@ -60,7 +66,12 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure Punchlist against its raw limits.")
-    parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"from {', '.join(SUBJECTS)}; default: all")
+    parser.add_argument(
+        "subjects",
+        nargs="*",
+        metavar="SUBJECT",
+        help=f"from {', '.join(SUBJECTS)}; default: all; or {FINISH} alone, which has its own --help",
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes, as a smoke test; implies --no-limits")
     parser.add_argument("--no-limits", action="store_true", help="do not fail if a limit is exceeded")
     parser.add_argument("--json", type=Path, default=RESULTS / "latest.json", metavar="FILE", help="the results file")

@@ -12,7 +12,7 @@ from typing import Final
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
 from punchlist.agent.runtime import AgentRuntime
-from punchlist.agent.turn import TurnResult
+from punchlist.agent.turn_model import TurnResult
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations

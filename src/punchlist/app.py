@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
     from punchlist.conversations.service import Conversations
     from punchlist.engine.worker import Worker
+    from punchlist.integrations.host_checks import HostChecks
     from punchlist.missions.escalations.service import Escalations
     from punchlist.missions.metrics.collectors import MetricCollection
     from punchlist.missions.metrics.service import Metrics
@@ -185,6 +186,18 @@ class Services:
             self.metrics, self.workspace, os.environ, self.trusts_mission, private, self.sandbox.env_pass
         )
 
+    def host_checks(self, scope: Scope, workspace: Path) -> HostChecks:
+        """Runs checks for third-party agents."""
+        from punchlist.integrations.host_checks import HostChecks
+        from punchlist.verification.person_checks import is_person_check
+
+        return HostChecks(
+            workspace,
+            self.store.clock,
+            lambda: self.site(scope, workspace),
+            lambda check: is_person_check(self.trust, workspace, check),
+        )
+
     @property
     def workspace(self) -> Path:
         """The project's root, else the current folder."""
@@ -269,7 +282,19 @@ class Services:
         from punchlist.tools.tool_session import ToolSite
 
         outputs = self.settings.outputs(os.environ)
-        return ToolSite(self.store, scope, workspace, self.tool_settings, outputs, os.environ, self.trust.sign, turn_id)
+        trust = self.trust
+        return ToolSite(
+            self.store,
+            scope,
+            workspace,
+            self.tool_settings,
+            outputs,
+            os.environ,
+            trust.sign,
+            turn_id,
+            trust=trust,
+            project=self.workspace,
+        )
 
 
 def main() -> None:

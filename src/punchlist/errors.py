@@ -51,6 +51,12 @@ class IllegalTransition(PunchlistError):
     code = "illegal_transition"
 
 
+class CheckFailed(PunchlistError):
+    """The check of a completed item failed; the item is open again."""
+
+    code = "check_failed"
+
+
 class Conflict(PunchlistError):
     """Another writer was first; read again and retry."""
 

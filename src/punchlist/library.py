@@ -18,13 +18,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from punchlist.agent.continuation import Limits, Reason
-from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.definitions import LISTS, STRATEGIES, AgentDefinition
 from punchlist.agent.events import AgentEvent, EventListener, NoteAdded
 from punchlist.agent.list_state import ListItem
 from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import resume_session
 from punchlist.agent.runtime import AgentRuntime
-from punchlist.agent.turn import TurnResult
+from punchlist.agent.turn_model import TurnResult
 from punchlist.app import Services
 from punchlist.config import current_user, load
 from punchlist.conversations.model import Scope
@@ -67,6 +67,8 @@ class Agent:
         ask: AskPerson | None = None,
         limits: Limits | None = None,
         continues: bool | None = None,
+        lists: str | None = None,
+        strategy: str | None = None,
         ordered_calls: bool = True,
         workspace: str | Path = ".",
         database: str | None = None,
@@ -75,7 +77,8 @@ class Agent:
         """`tools` run without approval; other tools follow `mode` and the policy of the settings. `ask` asks a person
         for approval; without it, a call that needs approval suspends the turn, and `resume` continues it after
         `punchlist approvals approve`. `instructions` replace the agent's own prompt. `ordered_calls=False` runs the
-        calls of a reply concurrently. Another process can resume a `session` by its name."""
+        calls of a reply concurrently. `lists` is "plan", "checklist" or "both"; `strategy` is "loop" or
+        "drive". Another process can resume a `session` by its name."""
         self._folder = Path(workspace).resolve()
         settings = load({"database": database, "session": session or f"agent-{new_id()}"}, cwd=self._folder)
         self._app = Services(settings)
@@ -90,6 +93,8 @@ class Agent:
             prompt=definition.prompt if instructions is None else instructions,
             limits=definition.limits if limits is None else limits,
             todo_driven=definition.todo_driven if continues is None else continues,
+            lists=_choice("lists", lists, LISTS) or definition.lists,
+            strategy=_choice("strategy", strategy, STRATEGIES) or definition.strategy,
         )
         self._signal: CancelSignal | None = None
 
@@ -201,3 +206,9 @@ class Agent:
             return lambda _: model
         on_note = None if on_event is None else lambda text: on_event(NoteAdded(self._agent.name, "", text))
         return ModelResolver(model, os.environ, on_note)
+
+
+def _choice(name: str, value: str | None, names: Sequence[str]) -> str | None:
+    if value is not None and value not in names:
+        raise InvalidInput(f"{name}: must be one of {', '.join(names)}, got {value!r}")
+    return value

@@ -12,7 +12,7 @@ FIRST: Final = "Write the parser"
 SECOND: Final = "Test the parser"
 EARLY: Final = "I think that is enough for today."
 DONE: Final = "Everything on the list is done."
-SENT_BACK: Final = "Do not answer the user before the list is clear."
+SENT_BACK: Final = "Answer the user when the list is clear."
 """Of what our hook says (C3)."""
 
 

@@ -12,6 +12,7 @@ from tests.contract.scripted_http import Asked
 
 CALL: Final = "call"
 RESULT: Final = "result"
+REASONING: Final = "reasoning"
 STATE: Final = "<state>"
 
 
@@ -54,6 +55,9 @@ def _of(message: dict[str, Any]) -> Iterator[Piece]:
         case {"type": "function_call", "call_id": id}:
             yield Piece(role, CALL, id, json.dumps(message))
             return
+        case {"type": "reasoning", "id": id}:
+            yield Piece(role, REASONING, id, json.dumps(message))
+            return
     for block in [{"type": "text", "text": content}] if isinstance(content, str) else content or ():
         # Where a provider may cut what it keeps is no part of what it reads.
         written = json.dumps({key: value for key, value in block.items() if key != "cache_control"})
@@ -62,6 +66,8 @@ def _of(message: dict[str, Any]) -> Iterator[Piece]:
                 yield Piece(role, CALL, id, written)
             case {"type": "tool_result", "tool_use_id": id}:
                 yield Piece(role, RESULT, id, written)
+            case {"type": "thinking", "thinking": text}:
+                yield Piece(role, REASONING, text, written)
             case _:
                 yield Piece(role, "text", block["text"], written)
     for call in message.get("tool_calls") or ():

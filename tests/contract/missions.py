@@ -16,7 +16,7 @@ from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMiss
 from punchlist.missions.service import Missions
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.missions.todos.service import MissionTodos
-from punchlist.missions.todos.tools import CheckRunner, mission_tools
+from punchlist.missions.todos.tools import MissionCheckRunner, mission_tools
 from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
@@ -80,7 +80,7 @@ class Team:
     other_owner: MissionScope
     worker: MissionScope
     system: MissionScope
-    checks: CheckRunner | None = None
+    checks: MissionCheckRunner | None = None
 
     @property
     def mission(self) -> Mission:
@@ -146,7 +146,9 @@ def mission_file(
     return content
 
 
-def developer_experience(store: Store, slug: str = SLUG, *, checks: CheckRunner | None = None, **changes: Any) -> Team:
+def developer_experience(
+    store: Store, slug: str = SLUG, *, checks: MissionCheckRunner | None = None, **changes: Any
+) -> Team:
     """The example's mission in a store; `changes` as for `mission_file`."""
     missions = Missions(store, Conversations(store))
     person = MissionScope("cli", Actor(Role.PERSON, "ada"))

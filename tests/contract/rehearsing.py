@@ -12,7 +12,7 @@ from punchlist.agent.continuation import Limits
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
 from punchlist.agent.events import AgentEvent
 from punchlist.agent.runtime import AgentRuntime
-from punchlist.agent.turn import TurnResult
+from punchlist.agent.turn_model import TurnResult
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
@@ -39,8 +39,12 @@ def plans(*titles: str) -> RehearsedReply:
 
 
 def completes(number: int) -> RehearsedReply:
-    todo = f"{{{{ created[{number}].id }}}}"
-    return calls(("complete_todo", {"todoId": todo, "outcome": "done"}))
+    """Work for a todo, then the claim that it is done."""
+    return calls(("find_files", {"pattern": f"*{number}"}), claims(number))
+
+
+def claims(number: int) -> tuple[str, Any]:
+    return "complete_todo", {"todoId": f"{{{{ created[{number}].id }}}}", "outcome": "done"}
 
 
 class Heard(Rehearsal):

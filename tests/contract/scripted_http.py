@@ -58,6 +58,12 @@ class Answer:
 
     Empty: no reason is given, and no tokens are counted."""
     tokens: tuple[int, int] = (11, 7)
+    cached: int = 0
+    """Of the input tokens: read from the cache."""
+    cache_written: int = 0
+    """Of the input tokens: written to the cache. Only the messages wire counts them."""
+    thought: str = ""
+    """What the model thinks before it answers: signed, or with the id of its item."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     error: str = "It went wrong."
@@ -100,6 +106,8 @@ def chat(answer: Answer) -> Iterator[Event]:
 
     head = {"id": "chat_1", "object": "chat.completion.chunk", "created": 1, "model": MODEL}
     yield chunk({"role": "assistant", "content": ""})
+    if answer.thought:
+        yield chunk({"reasoning_content": answer.thought})
     for piece in answer.pieces():
         yield chunk({"content": piece})
     for index, (id, tool, arguments) in enumerate(answer.written()):
@@ -108,7 +116,8 @@ def chat(answer: Answer) -> Iterator[Event]:
         yield chunk({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]})
     yield chunk({}, answer.reason or None)
     input, output = answer.tokens
-    usage = {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}
+    usage: dict[str, Any] = {"prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output}
+    usage["prompt_tokens_details"] = {"cached_tokens": answer.cached}
     if answer.reason:
         yield "", {**head, "choices": [], "usage": usage}
     yield "", "[DONE]"
@@ -128,9 +137,15 @@ def messages(answer: Answer) -> Iterator[Event]:
 
     input, output = answer.tokens
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": MODEL, "content": []}
-    usage = {"input_tokens": input, "output_tokens": 1}
+    usage = {"input_tokens": input - answer.cached - answer.cache_written, "output_tokens": 1}
+    usage |= {"cache_read_input_tokens": answer.cached, "cache_creation_input_tokens": answer.cache_written}
     yield event("message_start", message={**message, "stop_reason": None, "stop_sequence": None, "usage": usage})
     index = 0
+    if answer.thought:
+        thinking = {"type": "thinking_delta", "thinking": answer.thought}
+        signature = {"type": "signature_delta", "signature": f"signed {answer.thought}"}
+        yield from block(index, {"type": "thinking", "thinking": "", "signature": ""}, [thinking, signature])
+        index += 1
     if answer.text:
         deltas = [{"type": "text_delta", "text": piece} for piece in answer.pieces()]
         yield from block(index, {"type": "text", "text": ""}, deltas)
@@ -155,18 +170,28 @@ def _responses(answer: Answer) -> Iterator[tuple[str, Mapping[str, Any]]]:
     head |= {"parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     yield "response.created", {"response": {**head, "status": "in_progress"}}
     output: list[Mapping[str, Any]] = []
+    if answer.thought:
+        item = {"id": "rs_1", "type": "reasoning", "encrypted_content": f"signed {answer.thought}"}
+        output.append({**item, "summary": [{"type": "summary_text", "text": answer.thought}]})
+        at = {"output_index": 0, "item_id": "rs_1", "summary_index": 0}
+        part: dict[str, Any] = {"type": "summary_text", "text": ""}
+        yield "response.output_item.added", {"output_index": 0, "item": {**item, "summary": []}}
+        yield "response.reasoning_summary_part.added", {**at, "part": part}
+        yield "response.reasoning_summary_text.delta", {**at, "delta": answer.thought}
+        yield "response.reasoning_summary_text.done", {**at, "text": answer.thought}
+        yield "response.output_item.done", {"output_index": 0, "item": output[0]}
     if answer.text:
         item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "completed"}
         part = {"type": "output_text", "text": answer.text, "annotations": []}
-        at = {"output_index": 0, "item_id": "msg_1", "content_index": 0}
+        at = {"output_index": len(output), "item_id": "msg_1", "content_index": 0}
         output.append({**item, "content": [part]})
-        yield "response.output_item.added", {"output_index": 0, "item": {**item, "content": []}}
+        yield "response.output_item.added", {"output_index": at["output_index"], "item": {**item, "content": []}}
         yield "response.content_part.added", {**at, "part": {**part, "text": ""}}
         for piece in answer.pieces():
             yield "response.output_text.delta", {**at, "delta": piece, "logprobs": []}
         yield "response.output_text.done", {**at, "text": answer.text, "logprobs": []}
         yield "response.content_part.done", {**at, "part": part}
-        yield "response.output_item.done", {"output_index": 0, "item": output[0]}
+        yield "response.output_item.done", {"output_index": at["output_index"], "item": output[-1]}
     for id, tool, arguments in answer.written():
         at = {"output_index": len(output), "item_id": f"fc_{id}"}
         call = {"id": f"fc_{id}", "type": "function_call", "call_id": id, "name": tool, "status": "completed"}
@@ -181,7 +206,10 @@ def _responses(answer: Answer) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _last(answer: Answer, head: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     input, output = answer.tokens
     usage: dict[str, Any] = {"input_tokens": input, "output_tokens": output, "total_tokens": input + output}
-    usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    usage |= {
+        "input_tokens_details": {"cached_tokens": answer.cached},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
     cut_short = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(answer.reason)
     if cut_short is None:
         return "response.completed", {"response": {**head, "status": "completed", "usage": usage}}

@@ -246,14 +246,20 @@ def test_a_plans_todos_have_taken_what_was_done_while_each_was_in_progress(
     ).limits(continuations=0).run()
     found = accounts_of(store)
     assert list(found) == ["A", "B"]
-    assert [one.tool for one in found["A"].evidence] == ["list_directory", "delegate", "read_file", "complete_todo"]
-    assert [one.tool for one in found["B"].evidence] == ["complete_todo"]
+    assert [one.tool for one in found["A"].evidence] == [
+        "list_directory",
+        "delegate",
+        "read_file",
+        "find_files",
+        "complete_todo",
+    ]
+    assert [one.tool for one in found["B"].evidence] == ["find_files", "complete_todo"]
     # Its own requests, and those of its worker.
     assert (found["A"].requests, found["B"].requests) == (5, 1)
     assert found["A"].input_tokens >= 150
     assert found["A"].seconds > found["B"].seconds > 0
     told = found["A"].as_json()
-    assert (told["toolCalls"], told["usage"]["inputTokens"]) == (4, found["A"].input_tokens)
+    assert (told["toolCalls"], told["usage"]["inputTokens"]) == (5, found["A"].input_tokens)
     assert told["evidence"][2]["status"] == "error"
 
 

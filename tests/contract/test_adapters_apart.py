@@ -369,7 +369,7 @@ def test_openai_agents_a_filter_of_the_program_comes_first(lists: SessionLists) 
     config = RunConfig(tracing_disabled=True, call_model_input_filter=theirs)
     asyncio.run(punchlist.run(openai_agent(punchlist, script), "Do it.", run_config=config))
     assert script.heard[0].said[0] == "Filtered."
-    assert script.heard[0].system.startswith("Be brief.\n\n## Planning")
+    assert script.heard[0].system.startswith("Be brief.\n\n## Your plan")
 
 
 @pytest.mark.parametrize("kept", [{"conversation_id": "conv"}, {"auto_previous_response_id": True}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,15 @@ from tests.contract.rehearsing import Rehearsing, calls, completes, plans, says
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.events import CallChanged
+from punchlist.agent.resume import restore
+from punchlist.agent.transcript import from_stored, to_stored
 from punchlist.checklist.service import Checklists
+from punchlist.conversations.model import Message as StoredMessage
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import ConfigError
-from punchlist.models.model import ModelInfo
+from punchlist.models.model import CallReturn, ModelInfo, Reply, Usage
+from punchlist.models.rehearsal import RehearsedReply
 from punchlist.storage.store import Store
 from punchlist.toolcalls.lifecycle import CallStatus
 
@@ -39,9 +44,11 @@ def test_what_workers_use_is_used_by_the_turn(rehearse: Any) -> None:
 def test_a_worker_gets_no_more_than_is_left(rehearse: Any) -> None:
     looks = [calls(("list_directory", {"path": f"{n}"})) for n in range(9)]
     worker = [type(line)(calls=line.calls, tokens=100) for line in looks]
-    ended = rehearse(DELEGATE, says("Done."), writer=worker).limits(tokens=500).run()
-    assert ended.reason is Reason.BUDGET
+    scene = rehearse(DELEGATE, says("Done."), writer=worker).limits(tokens=500)
+    ended = scene.run()
     assert ended.usage.total <= 500
+    (report,) = [message for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
+    assert "Ended as budget" in report.text
 
 
 @pytest.mark.spec("C6")
@@ -58,6 +65,28 @@ def _priced(model: Any) -> Any:
     return model
 
 
+@pytest.mark.spec("T11", "C6")
+def test_cached_tokens_are_summed_stored_and_cheaper(rehearse: Any) -> None:
+    def asks(cached: int) -> RehearsedReply:
+        return RehearsedReply(calls=(("list_directory", {}),), tokens=1_000_000, cached_tokens=cached)
+
+    scene = rehearse(asks(0), asks(900_000), asks(950_000), says("Done.", tokens=1_000_000, cached_tokens=990_000))
+    scene.model.info = ModelInfo(1_000_000_000, 1.0, 2.0, 0.1)
+    ended = scene.limits(cost=2.1).run()
+    assert ended.reason is Reason.COMPLETED
+    assert ended.usage == Usage(4_000_000, 1, 2_840_000)
+    stored = restore(scene.runtime.conversations.turn_messages(ended.turn_id))
+    assert stored.usage == ended.usage
+
+
+@pytest.mark.spec("T11")
+def test_replies_stored_without_cached_tokens_are_still_read(rehearse: Any) -> None:
+    row = to_stored(Reply("Done.", usage=Usage(10, 2, 7)))
+    content = {**json.loads(row.content), "usage": [10, 2]}
+    stored = StoredMessage("m", "s", "t", 1, row.role, row.kind, json.dumps(content), "2026-01-01T00:00:00Z")
+    assert from_stored(stored) == Reply("Done.", usage=Usage(10, 2))
+
+
 @pytest.mark.spec("C6")
 def test_a_limit_of_cost_needs_a_price(rehearse: Any) -> None:
     scene = rehearse(says("Done.")).limits(cost=1.0)
@@ -66,16 +95,22 @@ def test_a_limit_of_cost_needs_a_price(rehearse: Any) -> None:
     assert scene.runtime.conversations.turns("s") == []
 
 
-@pytest.mark.spec("C2", "W4")
-def test_a_checklist_that_was_there_before_keeps_no_turn_going(rehearse: Any, store: Store, agent: Scope) -> None:
+@pytest.mark.spec("C2", "C13")
+def test_a_checklist_that_was_there_before_keeps_the_turn_going(rehearse: Any, store: Store, agent: Scope) -> None:
     left = [{"content": "Fix the parser", "activeForm": "Fixing the parser", "status": "pending"}]
     Checklists(store, Conversations(store)).rewrite(agent, left)
-    scene = rehearse(says("Hello."))
-    assert scene.run().reason is Reason.COMPLETED
+    stalled = rehearse(*[says("Hello.")] * 9).run()
+    assert (stalled.reason, [item.title for item in stalled.open]) == (Reason.STALLED, ["Fix the parser"])
+    done = calls(("list_directory", {}), ("TodoWrite", {"todos": [{**left[0], "status": "completed"}]}))
+    scene = rehearse(says("Hello."), done, says("Fixed."))
+    finished = scene.run()
+    assert (finished.reason, finished.continuations, finished.open) == (Reason.COMPLETED, 1, ())
+    # An agent that plans has no checklist otherwise.
+    assert "TodoWrite" in {tool.name for tool in scene.asked[0].tools}
     assert "Fix the parser" in str(scene.asked[0].messages[-1])
-    begun = [{**left[0], "status": "in_progress"}]
-    taken_up = rehearse(calls(("TodoWrite", {"todos": begun})), *[says("Soon.")] * 9).run()
-    assert (taken_up.reason, [item.title for item in taken_up.open]) == (Reason.STALLED, ["Fix the parser"])
+    next_turn = rehearse(says("Hello."))
+    assert next_turn.run().reason is Reason.COMPLETED
+    assert "TodoWrite" not in {tool.name for tool in next_turn.asked[0].tools}
 
 
 @pytest.mark.spec("T13")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -15,11 +16,12 @@ from tests.contract.front import todo
 from tests.sessions import start_session
 from tests.unit.examples import examples
 
-from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus
+from punchlist.checklist.lifecycle import CHECKLIST, SENDABLE, ChecklistAction, ChecklistStatus
 from punchlist.checklist.model import ChecklistItem
 from punchlist.checklist.replay import replay_checklist
 from punchlist.checklist.repository import checklist_stream
 from punchlist.checklist.service import Checklists
+from punchlist.checklist.validation import MAX_DROPPED
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound, PunchlistError
@@ -28,14 +30,18 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store
 
 LIMIT = 20
+MOVES = [action for action in ChecklistAction if action not in (ChecklistAction.CHECK, ChecklistAction.ACCEPT)]
 contents = st.sampled_from(["A", "B", "C", "日本", "🧑‍💻"])
-statuses = st.sampled_from(ChecklistStatus)
+statuses = st.sampled_from(SENDABLE)
 which = st.integers(min_value=0, max_value=7)
 wanted_lists = st.lists(st.tuples(contents, statuses, st.none() | which), max_size=6) | st.lists(
     st.tuples(contents, st.just(ChecklistStatus.PENDING), st.none()), min_size=18, max_size=22
 )
 bad_items = st.sampled_from(
-    [None, "A", {}, todo(""), todo("x" * 501), todo("a\nb"), todo("A", "cancelled"), todo("A", None), todo("A", id=7)]
+    [
+        *(None, "A", {}, todo(""), todo("x" * 501), todo("a\nb"), todo("A", "cancelled"), todo("A", None)),
+        *(todo("A", id=7), todo("A", "dropped"), todo("A", "cancelled", reason=""), todo("A", check=7)),
+    ]
 )
 
 
@@ -65,19 +71,26 @@ class ChecklistMachine(RuleBasedStateMachine):
     @rule(wanted=wanted_lists)
     def rewrite(self, wanted: list[tuple[str, ChecklistStatus, int | None]]) -> None:
         ids = [self._id_at(index) for _, _, index in wanted]
-        sent = [todo(content, status.value, id=id) for (content, status, _), id in zip(wanted, ids, strict=True)]
+        sent = [
+            todo(content, status.value, id=id, reason="because")
+            for (content, status, _), id in zip(wanted, ids, strict=True)
+        ]
         named = [id for id in ids if id]
         running = [status for _, status, _ in wanted if status is ChecklistStatus.IN_PROGRESS]
-        if len(sent) > LIMIT or len(running) > 1 or len(set(named)) < len(named):
+        too_many = len(sent) > LIMIT or len(self._left_out(ids, [content for content, _, _ in wanted])) > MAX_DROPPED
+        if too_many or len(running) > 1 or len(set(named)) < len(named):
             self._refused(InvalidInput, lambda: self.checklists.rewrite(self.scope, sent))
             return
         before = self.now.items
         rewrite = self.checklists.rewrite(self.scope, sent)
         after = rewrite.checklist.items
-        assert [(item.content, item.status) for item in after] == [(content, status) for content, status, _ in wanted]
-        self._check_ids(before, after, ids)
-        kept = {item.id for item in after}
-        assert rewrite.dropped == tuple(item for item in before if item.is_open and item.id not in kept)
+        new, dropped = after[: len(sent)], after[len(sent) :]
+        assert [(item.content, item.status) for item in new] == [(content, status) for content, status, _ in wanted]
+        self._check_ids(before, new, ids)
+        left_out = self._left_out(ids, [content for content, _, _ in wanted])
+        assert [item.id for item in dropped] == [item.id for item in left_out]
+        assert {item.status for item in dropped} <= {ChecklistStatus.DROPPED}
+        assert rewrite.dropped == tuple(item for item in left_out if item.status is not ChecklistStatus.DROPPED)
         self._became(after)
 
     @rule(content=contents)
@@ -85,17 +98,20 @@ class ChecklistMachine(RuleBasedStateMachine):
         def change() -> tuple[ChecklistItem, ...]:
             return self.checklists.add(self.scope, content, reason="test").checklist.items
 
-        if len(self.now.items) == LIMIT:
+        items = self.now.items
+        listed = self._listed(items)
+        if len(listed) == LIMIT:
             self._refused(InvalidInput, change)
             return
-        *kept, new = change()
-        assert tuple(kept) == self.now.items
-        assert new.id not in {item.id for item in kept}
+        after = change()
+        new = after[len(listed)]
+        assert tuple(item for item in after if item is not new) == items
+        assert new.id not in {item.id for item in items}
         assert (new.content, new.status) == (content, ChecklistStatus.PENDING)
-        self._became((*kept, new))
+        self._became(after)
 
     @precondition(lambda self: self.now.items)
-    @rule(index=which, action=st.sampled_from(list(ChecklistAction)))
+    @rule(index=which, action=st.sampled_from(MOVES))
     def advance(self, index: int, action: ChecklistAction) -> None:
         def change() -> tuple[ChecklistItem, ...]:
             return self.checklists.advance(self.scope, str(chosen + 1), action, reason="test").checklist.items
@@ -106,10 +122,12 @@ class ChecklistMachine(RuleBasedStateMachine):
         if status is None or (status is ChecklistStatus.IN_PROGRESS and any(item.status is status for item in items)):
             self._refused(IllegalTransition, change)
             return
+        if items[chosen].status is ChecklistStatus.DROPPED and len(self._listed(items)) == LIMIT:
+            self._refused(InvalidInput, change)
+            return
         after = change()
-        assert [item.status for item in after] == [
-            status if number == chosen else item.status for number, item in enumerate(items)
-        ]
+        states = {item.id: item.status for item in items} | {items[chosen].id: status}
+        assert {item.id: item.status for item in after} == states
         self._became(after)
 
     @precondition(lambda self: self.now.items)
@@ -163,7 +181,8 @@ class ChecklistMachine(RuleBasedStateMachine):
     def the_list_is_the_models(self) -> None:
         stored = self.checklists.get(self.scope.conversation_id)
         assert (stored.items, stored.revision) == (self.now.items, self.revision)
-        assert len(stored.items) <= LIMIT
+        assert len(self._listed(stored.items)) <= LIMIT
+        assert self._listed(stored.items) == stored.items[: len(self._listed(stored.items))]
         assert sum(1 for item in stored.items if item.status is ChecklistStatus.IN_PROGRESS) <= 1
         assert len({item.id for item in stored.items}) == len(stored.items)
 
@@ -177,6 +196,22 @@ class ChecklistMachine(RuleBasedStateMachine):
             assert replay_checklist(events) == self.checklists.get(self.scope.conversation_id)
 
     # --- the model --------------------------------------------------------------------------------
+
+    def _listed(self, items: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
+        return tuple(item for item in items if item.status is not ChecklistStatus.DROPPED)
+
+    def _left_out(self, named: Sequence[str | None], contents: Sequence[str]) -> list[ChecklistItem]:
+        """The open items of the list that a replacement does not contain."""
+        sent = Counter(content for content, id in zip(contents, named, strict=True) if id is None)
+        left = []
+        for item in self.now.items:
+            if item.id in named:
+                continue
+            if sent[item.content]:
+                sent[item.content] -= 1
+            elif item.is_open:
+                left.append(item)
+        return left
 
     def _id_at(self, index: int | None) -> str | None:
         return self.now.items[index].id if index is not None and index < len(self.now.items) else None

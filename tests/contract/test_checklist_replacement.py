@@ -21,6 +21,7 @@ def test_a_call_replaces_the_whole_list(checklists: Checklists, agent: Scope) ->
     assert [(item.content, item.status.value) for item in checklists.get("s").items] == [
         ("C", "pending"),
         ("A", "in_progress"),
+        ("B", "dropped"),
     ]
 
 
@@ -72,7 +73,7 @@ def test_unfinished_items_that_are_left_out_are_named(checklists: Checklists, ag
         ("B", "in_progress"),
         ("C", "pending"),
     ]
-    assert result.text.startswith("[ ] D\n\n(0/1 completed)\n")
+    assert result.text.startswith("[ ] D\n[!] B (dropped)\n[!] C (dropped)\n\n(0/1 completed)\n")
     assert "“B”, “C”" in result.text
     assert "“A”" not in result.text
 

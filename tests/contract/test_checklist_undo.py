@@ -25,8 +25,9 @@ def undo(checklists: Checklists, agent: Scope) -> str:
 
 
 def write(checklists: Checklists, agent: Scope, *lists: str) -> None:
+    """Finished items: those that are left out are gone."""
     for wanted in lists:
-        checklists.rewrite(agent, [todo(content) for content in wanted.split()])
+        checklists.rewrite(agent, [todo(content, "completed") for content in wanted.split()])
 
 
 @pytest.mark.spec("W3")
@@ -84,7 +85,8 @@ def test_undo_stays_within_its_session(checklists: Checklists, agent: Scope) -> 
 
 @pytest.mark.spec("W3")
 def test_undo_tells_which_unfinished_items_it_takes_off(checklists: Checklists, agent: Scope) -> None:
-    write(checklists, agent, "A", "A B")
+    checklists.rewrite(agent, [todo("A")])
+    checklists.rewrite(agent, [todo("A"), todo("B")])
     assert [item.content for item in checklists.undo(agent, reason="test").dropped] == ["B"]
 
 

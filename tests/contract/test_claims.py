@@ -266,7 +266,7 @@ def test_in_a_turn_that_has_ended_nothing_is_claimed_or_kept(
 @pytest.mark.parametrize(
     ("name", "arguments", "error", "told"),
     [
-        ("claim_todo", {"todoId": 7}, InvalidInput, "todoId: must be text"),
+        ("claim_todo", {"todoId": 7.5}, InvalidInput, "todoId: must be text"),
         ("claim_todo", {"todoId": "a\x1bb"}, InvalidInput, "todoId: must not contain control"),
         ("claim_todo", {"seconds": 0}, InvalidInput, "seconds: must be"),
         ("claim_todo", {"list": "turn"}, InvalidInput, "list: must be one of plan, mission"),

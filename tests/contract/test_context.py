@@ -13,15 +13,15 @@ from tests.contract.rehearsing import Rehearse, calls, completes, every_call_has
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
-from punchlist.models.model import CallReturn, Message, ModelRequest, UserText
+from punchlist.models.model import CallReturn, Message, ModelInfo, ModelRequest, Reply, UserText
 from punchlist.models.rehearsal import RehearsedReply
 
 GOAL = "Find the needle."
 
 
-def looks(many: int, at_once: int = 1) -> list[RehearsedReply]:
+def looks(many: int, at_once: int = 1, at: int = 0) -> list[RehearsedReply]:
     """Replies that do something different each time, and change no list."""
-    return [calls(*(("find_files", {"pattern": f"{n}-{m}"}) for m in range(at_once))) for n in range(many)]
+    return [calls(*(("find_files", {"pattern": f"{at}-{n}-{m}"}) for m in range(at_once))) for n in range(many)]
 
 
 def state_of(request: ModelRequest) -> str:
@@ -45,29 +45,31 @@ def goes_on_from(before: ModelRequest, after: ModelRequest) -> bool:
 
 @pytest.mark.spec("T8", "W8", "T13")
 @pytest.mark.parametrize(
-    ("tools", "delegates", "sections"),
+    ("tools", "delegates", "lists", "sections"),
     [
-        (("*",), True, ["Planning", "Delegating", "Checklist"]),
-        (("*",), False, ["Checklist"]),
-        (("create_todo",), True, ["Planning"]),
-        (("delegate", "read_file"), True, ["Delegating"]),
-        (("read_file",), True, []),
+        (("*",), True, "both", ["Your plan", "Workers", "Checklist"]),
+        (("*",), True, "plan", ["Your plan", "Workers"]),
+        (("*",), True, "checklist", ["Workers", "Checklist"]),
+        (("*",), False, "both", ["Checklist"]),
+        (("create_todo",), True, "plan", ["Your plan"]),
+        (("delegate", "read_file"), True, "plan", ["Workers"]),
+        (("read_file",), True, "both", []),
     ],
 )
 def test_the_prompt_has_the_sections_of_the_tools_that_there_are(
-    rehearse: Rehearse, tools: tuple[str, ...], delegates: bool, sections: list[str]
+    rehearse: Rehearse, tools: tuple[str, ...], delegates: bool, lists: str, sections: list[str]
 ) -> None:
     scene = rehearse(says("Done."))
-    scene.agent = replace(scene.agent, tools=tools, delegates=delegates)
+    scene.agent = replace(scene.agent, tools=tools, delegates=delegates, lists=lists)
     scene.run()
     system = scene.asked[0].system
-    assert [name for name in ("Planning", "Delegating", "Checklist") if f"## {name}\n" in system] == sections
-    assert ("create_todo" in system) == ("Planning" in sections)
+    assert [name for name in ("Your plan", "Workers", "Checklist") if f"## {name}\n" in system] == sections
+    assert ("create_todo" in system) == ("Your plan" in sections)
 
 
 @pytest.mark.spec("T11")
 def test_in_a_long_turn_what_was_sent_is_sent_again_byte_by_byte(rehearse: Rehearse) -> None:
-    scene = rehearse(plans("Look", "Write"), *looks(32), completes(0), completes(1), says("Done."))
+    scene = rehearse(plans("Look", "Write"), *looks(32), completes(0), *looks(33)[32:], completes(1), says("Done."))
     scene.agent = replace(scene.agent, compact_after=1_000, remind_after=4)
     assert scene.run(GOAL).reason is Reason.COMPLETED
     assert len(scene.asked[-1].messages) > 60
@@ -125,13 +127,15 @@ def test_what_is_made_short_for_the_model_stays_in_the_store(rehearse: Rehearse)
     replies = [json.loads(row.content) for row in stored if row.kind == "reply"]
     assert sum(len(reply["calls"]) for reply in replies) == 8
     assert sum(row.kind == "result" for row in stored) == 8
-    assert not any("Summary of" in row.content for row in stored)
+    compactions = [row for row in stored if "Summary of" in row.content]
+    assert compactions
+    assert {(row.role, row.kind) for row in compactions} == {("system", "compaction")}
 
 
 @pytest.mark.spec("T11")
 @pytest.mark.parametrize("history", [0, 4, 10])
 def test_of_earlier_turns_only_the_window_is_told_and_of_this_one_all(rehearse: Rehearse, history: int) -> None:
-    scene = rehearse(*[says(f"Answer {n}.") for n in range(8)], plans("Look"), completes(0), says("Done."))
+    scene = rehearse(*[says(f"Answer {n}.") for n in range(8)], plans("Look"), *looks(1), completes(0), says("Done."))
     scene.agent = replace(BUILT_IN["supervisor"], history=history, remind_after=None)
     for n in range(8):
         scene.run(f"Question {n}.")
@@ -144,4 +148,42 @@ def test_of_earlier_turns_only_the_window_is_told_and_of_this_one_all(rehearse: 
         assert f"Question {8 - history // 2}." in said(earlier)
         assert f"Question {7 - history // 2}." not in said(earlier)
     assert UserText(GOAL) in last.messages
-    assert "Plan: 1 of 1 tasks ended." in state_of(last)
+    assert "Plan: 1 of 1 items ended." in state_of(last)
+
+
+@pytest.mark.spec("T11")
+def test_earlier_turns_are_told_as_request_and_answer(rehearse: Rehearse, tmp_path: Path) -> None:
+    (tmp_path / "workspace" / "a.txt").write_text("SECRET RESULT")
+    reads = calls(("read_file", {"path": "a.txt"}), text="I read it.")
+    stalls = [plans("Write it"), *[says("Soon.")] * 12]
+    scene = rehearse(plans("Look"), reads, says("Not yet."), completes(0), says("It says so."), *stalls)
+    scene.agent = replace(scene.agent, limits=replace(scene.agent.limits, max_iterations=40))
+    assert scene.run("What does a.txt say?").reason is Reason.COMPLETED
+    ended = scene.run("Write it down.")
+    assert ended.reason is Reason.STALLED
+    before = len(scene.asked)
+    scene.run(GOAL)
+    earlier = scene.asked[before].messages[: list(scene.asked[before].messages).index(UserText(GOAL))]
+    first, answer, second, report = earlier
+    assert (first, second) == (UserText("What does a.txt say?"), UserText("Write it down."))
+    assert isinstance(answer, Reply)
+    assert isinstance(report, Reply)
+    assert answer.text.endswith("It says so.")
+    assert "[This turn ended as stalled: " in report.text
+    assert report.text.count("[This turn ended") == 1
+    assert (answer.calls, report.calls) == ((), ())
+    everything = " ".join(message.text for message in earlier)
+    for left_out in ("SECRET RESULT", "still open", "create_todo", "Not finished:", "reminder"):
+        assert left_out not in everything
+
+
+@pytest.mark.spec("T11")
+def test_earlier_turns_take_a_share_of_the_window_and_begin_with_a_request(rehearse: Rehearse) -> None:
+    scene = rehearse(*[says(f"Answer {n}. " + "long " * 400) for n in range(8)])
+    scene.agent = replace(scene.agent, remind_after=None)
+    scene.model.info = ModelInfo(context_window=20_000)
+    for n in range(8):
+        scene.run(f"Question {n}.")
+    messages = scene.asked[-1].messages
+    assert messages[0] == UserText("Question 4.") or messages[0] == UserText("Question 3.")
+    assert sum(len(message.text) for message in messages) <= 20_000 * 4 * 0.1 + 100

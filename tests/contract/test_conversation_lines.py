@@ -46,7 +46,7 @@ def test_the_line_belongs_to_the_open_turn(
 ) -> None:
     checklists.rewrite(turn, [todo("A")])
     conversations.end_turn(turn, reason="test")
-    checklists.rewrite(turn, [todo("B")])
+    checklists.rewrite(turn, [todo("A", "completed"), todo("B")])
     assert {line.turn_id: line.content.split()[-1] for line in conversations.messages("s")} == {
         turn.turn_id: "A",
         None: "B",

@@ -13,7 +13,7 @@ from tests.contract.test_context import looks
 from punchlist.agent.agents_config import load_agents
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.agent.definitions import BUILT_IN, SUPERVISOR_TOOLS, AgentDefinition
-from punchlist.agent.turn import TurnResult
+from punchlist.agent.turn_model import TurnResult
 from punchlist.config import load
 from punchlist.conversations.model import TurnScope
 from punchlist.kernel.actors import Actor, Role
@@ -24,6 +24,7 @@ from punchlist.plan.model import TurnTodo
 from punchlist.trust import Trust
 
 TODO = "{{ created[0].id }}"
+IDLE = "\n\n(It made no successful tool call.)"
 
 
 def mission(type: str, text: str = "Do it.", **more: Any) -> tuple[str, dict[str, Any]]:
@@ -53,7 +54,12 @@ def test_several_workers_at_once_and_after_each_other_report_to_the_same_turn(re
     )
     outcome = scene.run()
     assert (outcome.reason, outcome.iterations) == (Reason.COMPLETED, 4)
-    told = ["It is in x.", "It is described.", "It is changed.", "It is changed."]
+    told = [
+        'It is in x.\n\nWhat it did (1 successful calls):\n- find_files: {"pattern":"0-0-0"}',
+        f"It is described.{IDLE}",
+        f"It is changed.{IDLE}",
+        f"It is changed.{IDLE}",
+    ]
     assert [report.text for report in reports(scene)] == told
     assert every_call_has_one_result(scene.asked[-1].messages)
     turns = scene.runtime.conversations.turns("s")
@@ -86,7 +92,7 @@ def test_a_worker_that_does_not_finish_is_a_result_and_the_turn_goes_on(
     scene.runtime = replace(scene.runtime, agents={**BUILT_IN, "writer": writer})
     assert scene.run().reason is Reason.COMPLETED
     failed, done = reports(scene)
-    assert (failed.failed, done.failed, done.text) == (True, False, "Yes.")
+    assert (failed.failed, done.failed, done.text) == (True, False, f"Yes.{IDLE}")
     assert failed.text.startswith("The writer did not finish. ")
     assert told in failed.text
 
@@ -133,7 +139,7 @@ def test_a_task_whose_second_worker_succeeds_is_the_supervisors_to_complete(rehe
 
 
 @pytest.mark.spec("T13")
-@pytest.mark.parametrize("worker", ["researcher", "coder", "writer"])
+@pytest.mark.parametrize("worker", ["researcher", "writer"])
 def test_a_worker_has_no_plan_tools_and_what_it_tries_is_refused(rehearse: Rehearse, worker: str) -> None:
     tries = calls(("create_todo", {"items": [{"title": "Mine"}]}), ("delegate", {"type": "coder", "mission": "You."}))
     scene = rehearse(calls(mission(worker)), says("Done."), **{worker: [tries, says("I could not plan.")]})
@@ -141,7 +147,7 @@ def test_a_worker_has_no_plan_tools_and_what_it_tries_is_refused(rehearse: Rehea
     assert outcome.reason is Reason.COMPLETED
     first, last = scene.model.requests[worker]
     assert not {tool.name for tool in first.tools} & set(SUPERVISOR_TOOLS)
-    assert "## Planning" not in first.system
+    assert "## Your plan" not in first.system
     refused = [message for message in last.messages if isinstance(message, CallReturn)]
     assert [message.text.partition(".")[0] for message in refused] == [
         "There is no tool 'create_todo'",
@@ -149,6 +155,87 @@ def test_a_worker_has_no_plan_tools_and_what_it_tries_is_refused(rehearse: Rehea
     ]
     assert plan_of(scene, outcome) == []
     assert len(scene.runtime.conversations.turns("s")) == 2
+
+
+@pytest.mark.spec("T13", "T10")
+def test_a_todo_driven_worker_keeps_a_list_of_its_own_and_is_sent_back_to_it(rehearse: Rehearse) -> None:
+    scene = rehearse(
+        plans("Build"),
+        calls(mission("coder", "Build it.", todoId=TODO)),
+        completes(0),
+        says("Built."),
+        coder=[
+            plans("Part A", "Part B"),
+            completes(0),
+            says("Soon."),
+            completes(1),
+            calls(("delegate", {"type": "writer", "mission": "You."}), ("list_todo", {}), ("wait_todo", {})),
+            says("Both parts are built."),
+        ],
+    )
+    outcome = scene.run()
+    assert outcome.reason is Reason.COMPLETED
+    first, *_, last = scene.model.requests["coder"]
+    assert {tool.name for tool in first.tools} & {*SUPERVISOR_TOOLS, "TodoWrite"} == {
+        "create_todo",
+        "start_todo",
+        "complete_todo",
+    }
+    told = [message.text for message in last.messages if isinstance(message, UserText)]
+    assert any("1 item is still open" in text and "“Part B”" in text for text in told)
+    refused = [message.text.partition(".")[0] for message in last.messages if isinstance(message, CallReturn)][-3:]
+    assert refused == [f"There is no tool '{name}'" for name in ("delegate", "list_todo", "wait_todo")]
+    # The supervisor's plan has only its own item, which the worker has not seen as a list of its own.
+    assert [todo.title for todo in plan_of(scene, outcome)] == ["Build"]
+    (worker,) = [turn for turn in scene.runtime.conversations.turns("s") if turn.agent_id == "coder"]
+    own = TurnScope("s", scene.runtime.site.scope.actor, worker.id)
+    parts = scene.runtime.plans.list(own, frozenset(PlanStatus)).items
+    assert [(todo.title, todo.status) for todo in parts] == [
+        ("Part A", PlanStatus.COMPLETED),
+        ("Part B", PlanStatus.COMPLETED),
+    ]
+
+
+@pytest.mark.spec("T13", "C13")
+def test_a_worker_that_leaves_its_own_list_open_has_not_finished(rehearse: Rehearse) -> None:
+    scene = rehearse(
+        plans("Build"),
+        calls(mission("coder", todoId=TODO)),
+        calls(("complete_todo", {"todoId": TODO, "outcome": "no", "status": "cancelled"})),
+        says("Not built."),
+        coder=[plans("Part A"), *[says("Soon.")] * 9],
+    )
+    assert scene.run().reason is Reason.COMPLETED
+    (report,) = reports(scene)
+    assert report.failed
+    assert "Ended as stalled" in report.text
+    assert "- Part A" in report.text
+
+
+@pytest.mark.spec("T12")
+@pytest.mark.parametrize("reference", ["1", TODO], ids=["number", "id"])
+def test_a_worker_is_told_the_context_criteria_and_check_of_its_item(rehearse: Rehearse, reference: str) -> None:
+    item = {
+        "title": "Build",
+        "context": "The sources are in src.",
+        "completionCriteria": "It starts.",
+        "check": {"command": "true"},
+    }
+    scene = rehearse(
+        calls(("create_todo", {"items": [item, {"title": "Write"}]})),
+        calls(("start_todo", {"todoId": "2"})),
+        calls(mission("researcher", "Build it.", todoId=reference)),
+        completes(0),
+        completes(1),
+        says("Built."),
+        researcher=[says("Built.")],
+    )
+    assert scene.run().reason is Reason.COMPLETED
+    assert [report.failed for report in reports(scene)] == [False]
+    (asked,) = scene.model.requests["researcher"]
+    assert asked.messages[0] == UserText(
+        "Build it.\n\nItem: Build\nContext: The sources are in src.\nDone when: It starts.\nCheck: true"
+    )
 
 
 # --- of one's own -----------------------------------------------------------------------------------------
@@ -194,7 +281,7 @@ def test_a_worker_of_a_file_has_its_own_prompt_model_and_tools(rehearse: Rehears
     assert first.system.startswith("You review.\n")
     assert [tool.name for tool in first.tools] == ["read_file"]
     assert "There is no tool 'write_file'" in repr(last.messages)
-    assert [report.text for report in reports(scene)] == ["It is fine."]
+    assert [report.text for report in reports(scene)] == [f"It is fine.{IDLE}"]
 
 
 @pytest.mark.spec("T12")
@@ -214,7 +301,8 @@ def test_how_deep_delegation_goes_is_set_by_the_one_who_begins(
     )
     outcome = scene.run()
     assert outcome.reason is Reason.COMPLETED
-    assert [report.text for report in reports(scene)] == ["Led."]
+    done = IDLE if depth == 1 else "\n\nWhat it did (1 successful calls):\n- delegate: Do it."
+    assert [report.text for report in reports(scene)] == [f"Led.{done}"]
     turns = {turn.agent_id: turn for turn in scene.runtime.conversations.turns("s")}
     assert sorted(name for name in turns if name != "supervisor") == workers
     asked = scene.model.requests
@@ -239,7 +327,7 @@ def test_nobody_delegates_to_itself_or_to_the_supervisor(rehearse: Rehearse, tmp
     )
     assert scene.run().reason is Reason.COMPLETED
     led, refused = reports(scene)
-    assert (led.text, refused.failed) == ("Alone, then.", True)
+    assert (led.text, refused.failed) == (f"Alone, then.{IDLE}", True)
     assert "type: " in refused.text
     assert len(scene.runtime.conversations.turns("s")) == 2
 
@@ -272,7 +360,10 @@ def test_two_delegations_of_one_reply_run_one_after_the_other_each_with_its_task
     scene.runtime = replace(scene.runtime, on_event=on_event)
     outcome = scene.run()
     assert outcome.reason is Reason.COMPLETED
-    working, waiting, reported = ("in_progress", None), ("pending", None), ("pending", "It is in x.")
+    report = "It is in x.\n\nWhat it did (2 successful calls):\n" + "\n".join(
+        f'- find_files: {{"pattern":"0-{n}-0"}}' for n in range(2)
+    )
+    working, waiting, reported = ("in_progress", None), ("pending", None), ("pending", report)
     assert seen == [
         ("TurnStarted researcher", [working, waiting]),
         ("TurnEnded researcher", [working, waiting]),
@@ -304,4 +395,4 @@ def test_a_task_that_a_person_ended_while_its_worker_ran_keeps_its_outcome(rehea
     outcome = scene.run()
     assert outcome.reason is Reason.COMPLETED
     assert [(todo.status, todo.outcome) for todo in plan_of(scene, outcome)] == [(PlanStatus.COMPLETED, "Not needed.")]
-    assert [report.text for report in reports(scene)] == ["Found."]
+    assert [report.text for report in reports(scene)] == [f"Found.{IDLE}"]

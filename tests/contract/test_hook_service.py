@@ -118,7 +118,30 @@ def test_counting_does_not_lose_count_however_much_happens_in_between(
         assert isinstance(stop(service, turn), Continue)
         for _ in range(4):
             for id in plan(plans, turn, *(f"step {number}" for number in range(50))):
-                call(plans, turn, "complete_todo", todoId=id, outcome="done")
+                call(plans, turn, "complete_todo", todoId=id, outcome="not needed", status="cancelled")
+    assert stop(service, turn) == Stop(Reason.CAPPED, "limit of 2 continuations reached")
+
+
+@pytest.mark.spec("X2", "C4")
+def test_a_completed_item_gives_one_continuation_back(
+    service_of: ServiceOf, plans: Plans, checklists: Checklists, turn: TurnScope
+) -> None:
+    service = service_of(continuations=2)
+    ids = plan(plans, turn, *(f"step {number}" for number in range(6)))
+    for id in ids:
+        assert isinstance(stop(service, turn), Continue)
+        call(plans, turn, "complete_todo", todoId=id, outcome="done")
+    # The same for the checklist; moving items about gives nothing back.
+    items = [todo(f"Item {number}") for number in range(6)]
+    todo_write(checklists, turn, items)
+    for number in range(6):
+        assert isinstance(stop(service, turn), Continue)
+        items[number] = todo(f"Item {number}", "completed")
+        todo_write(checklists, turn, items)
+    for number in range(2):
+        todo_write(checklists, turn, [*items[1:], todo("More", id="more"), todo(f"Even more {number}", id="even")])
+        assert isinstance(stop(service, turn), Continue)
+    todo_write(checklists, turn, [todo("More", id="more"), todo("Even more", id="even")])
     assert stop(service, turn) == Stop(Reason.CAPPED, "limit of 2 continuations reached")
 
 
@@ -527,7 +550,7 @@ def test_a_list_that_was_left_when_the_user_said_something_new_does_not_outrank_
     todo_write(checklists, agent, [todo("Written before", "in_progress")])
     taken_up = stop(service, agent)
     assert isinstance(taken_up, Continue)
-    assert "Do not answer the user before the list is clear" in taken_up.prompt
+    assert "Answer the user when the list is clear" in taken_up.prompt
 
 
 @pytest.mark.spec("X2", "C5")

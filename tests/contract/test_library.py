@@ -30,6 +30,7 @@ from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import WaitingToolCall
 
 PLAN = "- calls: [{tool: create_todo, arguments: {items: [{title: Look}]}}]\n"
+LOOK = "- calls: [{tool: list_directory}]\n"
 DONE = "- calls: [{tool: complete_todo, arguments: {todoId: '{{ created[0].id }}', outcome: done}}]\n"
 
 Make = Callable[..., Agent]
@@ -60,13 +61,13 @@ def test_a_turn_runs_with_own_tools_and_without_an_event_loop(make: Make) -> Non
         PLAN + "- calls: [{tool: weather, arguments: {city: Oslo}}]\n- Soon.\n" + DONE + "- Sunny.\n", tools=[weather]
     )
     result = agent.run_sync("How is it?")
-    assert (result.reason, result.text, result.continuations) == (Reason.COMPLETED, "Sunny.", 1)
+    assert (result.reason, result.text, result.continuations) == (Reason.COMPLETED, "Soon.\n\nSunny.", 1)
     assert [(task.title, task.status) for task in result.todos] == [("Look", "completed")]
 
 
 @pytest.mark.spec("C15")
 def test_what_happens_comes_as_it_happens(make: Make) -> None:
-    agent = make(PLAN + "- Soon.\n" + DONE + "- Done.\n")
+    agent = make(PLAN + LOOK + "- Soon.\n" + DONE + "- Done.\n")
 
     async def listen() -> list[object]:
         return [news async for news in agent.events("Do it.")]
@@ -80,7 +81,7 @@ def test_what_happens_comes_as_it_happens(make: Make) -> None:
     ended = [
         one.call.request.tool for one in news if isinstance(one, CallChanged) and one.call.status is CallStatus.SUCCESS
     ]
-    assert ended == ["create_todo", "complete_todo"]
+    assert ended == ["create_todo", "list_directory", "complete_todo"]
 
 
 @pytest.mark.spec("C14")

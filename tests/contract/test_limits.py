@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -25,6 +26,8 @@ from punchlist.models.rehearsal import RehearsedReply
 from punchlist.storage.store import Store
 
 SOON = says("Soon.")
+PLANNED = plans("Look")
+LISTED = calls(("TodoWrite", {"todos": [{"content": "Look", "activeForm": "Looking", "status": "pending"}]}))
 
 # --- iterations -------------------------------------------------------------------------------------------
 
@@ -57,17 +60,19 @@ def test_iterations_are_given_as_they_are_set(
 
 @pytest.mark.spec("C1")
 @pytest.mark.parametrize(
-    ("who", "reason"),
+    ("who", "lists", "reason"),
     [
-        ("supervisor", Reason.STALLED),
-        ("coder", Reason.STALLED),
-        ("researcher", Reason.OPEN),
-        ("writer", Reason.OPEN),
+        ("supervisor", PLANNED, Reason.STALLED),
+        ("coder", LISTED, Reason.STALLED),
+        ("researcher", LISTED, Reason.OPEN),
+        ("writer", LISTED, Reason.OPEN),
     ],
+    ids=["supervisor", "coder", "researcher", "writer"],
 )
-def test_who_is_sent_back_to_its_list_without_any_settings(rehearse: Rehearse, who: str, reason: Reason) -> None:
-    todo = {"content": "Look", "activeForm": "Looking", "status": "pending"}
-    scene = rehearse(calls(("TodoWrite", {"todos": [todo]})), *[SOON] * 5)
+def test_who_is_sent_back_to_its_list_without_any_settings(
+    rehearse: Rehearse, who: str, lists: RehearsedReply, reason: Reason
+) -> None:
+    scene = rehearse(lists, *[SOON] * 5)
     scene.agent = BUILT_IN[who]
     ended = scene.run()
     assert (ended.reason, [item.title for item in ended.open]) == (reason, ["Look"])
@@ -97,7 +102,8 @@ def test_a_flag_beats_the_environment_and_that_beats_the_file(punchlist: Cli, tm
 
 @pytest.mark.spec("C4")
 def test_a_new_message_begins_a_new_count(rehearse: Rehearse) -> None:
-    scene = rehearse(plans("Look"), SOON, SOON, plans("Write"), SOON, SOON).limits(continuations=1)
+    report = says("One item is left.")
+    scene = rehearse(plans("Look"), SOON, SOON, report, plans("Write"), SOON, SOON, report).limits(continuations=1)
     outcomes = [scene.run("One."), scene.run("Two.")]
     assert [(ended.reason, ended.continuations) for ended in outcomes] == [(Reason.CAPPED, 1)] * 2
     assert [(news.count, news.limit) for news in scene.news if isinstance(news, Continued)] == [(1, 1)] * 2
@@ -114,7 +120,9 @@ def test_pauses_grow_while_the_list_does_not_change_and_have_an_end(
     scene = rehearse(plans("Look"), *[SOON] * 4)
     scene.agent = replace(scene.agent, check_interval=interval)
     assert scene.run().reason is Reason.STALLED
-    assert paused == pauses
+    # Then the item is tried in a fresh context, which has pauses of its own.
+    assert paused[:3] == pauses
+    assert paused[3:5] == pauses[:2]
 
 
 @pytest.mark.spec("C4", "C5")
@@ -167,6 +175,10 @@ class _Then:
 # --- budgets ----------------------------------------------------------------------------------------------
 
 
+NEXT = "the next request needs about"
+PRICED = ModelInfo(input_price=2.0, output_price=9.0)
+
+
 def spends(tokens: int, many: int) -> list[RehearsedReply]:
     return [replace(line, tokens=tokens) for line in looks(many)]
 
@@ -175,9 +187,21 @@ def spends(tokens: int, many: int) -> list[RehearsedReply]:
 @pytest.mark.parametrize(
     ("info", "limits", "tokens", "iterations", "why"),
     [
-        (ModelInfo(context_window=1_000), {}, 900, 1, "900 of the 1,000 tokens of the context window are used"),
-        (ModelInfo(), {"tokens": 1_000}, 300, 3, "900 of 1,000 tokens are used"),
-        (ModelInfo(input_price=2.0, output_price=9.0), {"cost": 1.0}, 200_000, 3, "$1.2000 of $1 are used"),
+        (
+            ModelInfo(context_window=1_000),
+            {},
+            900,
+            1,
+            "the next request needs about 904 of 1,000 tokens of the context window",
+        ),
+        (ModelInfo(), {"tokens": 1_000}, 300, 2, f"600 of 1,000 tokens are used; {NEXT} 304"),
+        (
+            ModelInfo(input_price=2.0, output_price=9.0),
+            {"cost": 1.0},
+            200_000,
+            2,
+            "$0.8000 of $1 are used; the next request costs about $0.4000",
+        ),
     ],
     ids=["window", "tokens", "cost"],
 )
@@ -188,16 +212,18 @@ def test_a_budget_ends_the_turn_before_the_next_request(
     scene.model.info = info
     ended = scene.run()
     assert (ended.reason, ended.iterations, ended.why) == (Reason.BUDGET, iterations, why)
-    assert len(scene.asked) == iterations
+    # After them there is at most the report, which has no tools.
+    assert [bool(request.tools) for request in scene.asked[:iterations]] == [True] * iterations
+    assert [bool(request.tools) for request in scene.asked[iterations:]] in ([], [False])
 
 
 @pytest.mark.spec("C6")
 @pytest.mark.parametrize(
     ("info", "limits", "tokens"),
     [
-        (ModelInfo(context_window=1_000), {}, 899),
-        (ModelInfo(), {"tokens": 10_000}, 1_700),
-        (ModelInfo(input_price=2.0, output_price=9.0), {"cost": 3.0}, 200_000),
+        (ModelInfo(context_window=1_000), {}, 890),
+        (ModelInfo(), {"tokens": 10_000}, 1_490),
+        (PRICED, {"cost": 3.0}, 200_000),
     ],
     ids=["window", "tokens", "cost"],
 )
@@ -229,19 +255,25 @@ def test_the_time_of_a_turn_ends_its_workers_too(rehearse: Rehearse) -> None:
 
 @pytest.mark.spec("C16")
 def test_sessions_at_the_same_time_share_neither_counters_nor_lists(store: Store, agent: Scope, tmp_path: Path) -> None:
-    stalls = Rehearsing(store, Scope("a", agent.actor), tmp_path, plans("Look A"), *[SOON] * 4)
+    stalls = Rehearsing(store, Scope("a", agent.actor), tmp_path, plans("Look A"), *[SOON] * 9)
     listed = calls(("list_todo", {}))
-    finishes = Rehearsing(
-        store, Scope("b", agent.actor), tmp_path, plans("Look B"), SOON, listed, completes(0), says("Done.")
-    )
+    steps = [plans("Look B"), SOON, listed, completes(0), says("Done.")]
+    finishes = Rehearsing(store, Scope("b", agent.actor), tmp_path, *steps)
 
     async def both() -> Any:
         # Each waits for the other before it asks its model.
         step = asyncio.Barrier(2)
         for scene in (stalls, finishes):
             scene.runtime = replace(scene.runtime, model_for=_InStep(scene, step).for_agent)
-        works = [scene.runtime.run(scene.agent, "Do it.", scene.signal) for scene in (stalls, finishes)]
-        return await asyncio.wait_for(asyncio.gather(*works), 60)
+
+        async def work(scene: Rehearsing) -> Any:
+            try:
+                return await scene.runtime.run(scene.agent, "Do it.", scene.signal)
+            finally:
+                # The other goes on alone.
+                await step.abort()
+
+        return await asyncio.wait_for(asyncio.gather(work(stalls), work(finishes)), 60)
 
     first, second = (outcome for outcome in asyncio.run(both()))
     assert (first.reason, first.continuations, [item.title for item in first.open]) == (Reason.STALLED, 3, ["Look A"])
@@ -259,5 +291,6 @@ class _InStep:
         return self
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
-        await self._step.wait()
+        with suppress(asyncio.BrokenBarrierError):
+            await self._step.wait()
         return await self._scene.model.ask(request, on_text)

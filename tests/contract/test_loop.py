@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.contract.rehearsing import Rehearsing, calls, completes, every_call_has_one_result, plans, says
+from tests.contract.test_context import looks
 
 from punchlist.agent.continuation import Reason
 from punchlist.conversations.model import Scope, TurnScope
@@ -49,9 +50,26 @@ def test_an_agent_that_changes_nothing_is_stopped_as_stalled(rehearse: Any) -> N
 
 @pytest.mark.spec("C2", "C13")
 def test_continuations_have_an_end(rehearse: Any) -> None:
-    lines = [line for n in range(10) for line in (completes(n), says("More to come."))]
+    lines = [line for n in range(10) for line in (*looks(2, at=n), says("More to come."))]
     ended = rehearse(plans(*"abcdefghijkl"), *lines).limits(continuations=3).run()
     assert (ended.reason, ended.continuations) == (Reason.CAPPED, 3)
+
+
+@pytest.mark.spec("C4")
+def test_a_completed_item_gives_a_continuation_back(rehearse: Any) -> None:
+    lines = [line for n in range(10) for line in (completes(n), says("More to come."))]
+    ended = rehearse(plans(*"abcdefghij"), *lines).limits(continuations=1).run()
+    assert (ended.reason, ended.continuations) == (Reason.COMPLETED, 9)
+
+
+@pytest.mark.spec("C4")
+def test_a_turn_has_at_most_fifty_continuations(rehearse: Any) -> None:
+    titles = [f"Part {n}" for n in range(60)]
+    lines = [line for n in range(60) for line in (completes(n), says("More to come."))]
+    scene = rehearse(plans(*titles), *lines).limits(base_iterations=500, max_iterations=500)
+    ended = scene.run()
+    assert (ended.reason, ended.why) == (Reason.CAPPED, "limit of 50 continuations in one turn reached")
+    assert (ended.continuations, len(ended.open)) == (50, 9)
 
 
 @pytest.mark.spec("C1", "C13")
@@ -69,8 +87,8 @@ def test_a_turn_without_a_list_has_ten_iterations(rehearse: Any) -> None:
 
 @pytest.mark.spec("T9")
 def test_a_list_that_is_not_clear_gives_it_more_up_to_fifty(rehearse: Any) -> None:
-    looks = [calls(("read_file", {"path": f"{n}"})) for n in range(80)]
-    ended = rehearse(plans("Look"), *looks).run()
+    some = [calls(("read_file", {"path": f"{n}"})) for n in range(80)]
+    ended = rehearse(plans("Look"), *some).run()
     assert (ended.reason, ended.iterations) == (Reason.CAPPED, 50)
 
 
@@ -91,7 +109,7 @@ def test_a_model_that_refuses_ends_the_turn_with_its_words(rehearse: Any) -> Non
 def test_tokens_are_a_budget(rehearse: Any) -> None:
     replies = [RehearsedReply(calls=(("read_file", {"path": f"{n}"}),), tokens=400) for n in range(9)]
     ended = rehearse(*replies).limits(tokens=1_000).run()
-    assert (ended.reason, ended.iterations) == (Reason.BUDGET, 3)
+    assert (ended.reason, ended.iterations) == (Reason.BUDGET, 2)
 
 
 @pytest.mark.spec("C14")
@@ -128,8 +146,7 @@ def test_a_call_that_waits_for_a_person_makes_the_turn_wait(rehearse: Any) -> No
 
 @pytest.mark.spec("T11")
 def test_the_request_and_the_list_are_always_in_view_and_the_beginning_never_changes(rehearse: Any) -> None:
-    looks = [calls(("read_file", {"path": f"{n}"})) for n in range(30)]
-    scene = rehearse(plans("Look", "Write"), *looks, completes(0), completes(1), says("Done."))
+    scene = rehearse(plans("Look", "Write"), *looks(30), completes(0), completes(1), says("Done."))
     assert scene.run("Find the needle.").reason is Reason.COMPLETED
     first = scene.asked[0]
     for request in scene.asked:
@@ -138,7 +155,7 @@ def test_the_request_and_the_list_are_always_in_view_and_the_beginning_never_cha
         assert every_call_has_one_result(request.messages)
     *_, state = scene.asked[10].messages
     assert isinstance(state, UserText)
-    assert "Plan: 0 of 2 tasks ended." in state.text
+    assert "Plan: 0 of 2 items ended." in state.text
     assert "Look" in state.text
     # What was sent before is sent again as it was: only the state at the end differs.
     assert scene.asked[10].messages[:-1] == scene.asked[11].messages[: len(scene.asked[10].messages) - 1]
@@ -146,8 +163,7 @@ def test_the_request_and_the_list_are_always_in_view_and_the_beginning_never_cha
 
 @pytest.mark.spec("C7")
 def test_a_long_turn_is_made_short_without_losing_a_result(rehearse: Any) -> None:
-    looks = [calls(("read_file", {"path": f"{n}"})) for n in range(40)]
-    scene = rehearse(plans("Look"), *looks, completes(0), says("Done."))
+    scene = rehearse(plans("Look"), *looks(40), completes(0), says("Done."))
     assert scene.run("Find the needle.").reason is Reason.COMPLETED
     longest = max(len(request.messages) for request in scene.asked)
     assert longest <= scene.agent.compact_after + 2
@@ -204,9 +220,9 @@ def test_a_worker_works_in_a_turn_of_its_own_and_its_report_comes_back(rehearse:
     outcome = scene.run()
     assert outcome.reason is Reason.COMPLETED
     (report,) = [m for m in scene.asked[-1].messages if isinstance(m, CallReturn) and m.tool == "delegate"]
-    assert report.text == "It is in x."
+    assert report.text == 'It is in x.\n\nWhat it did (1 successful calls):\n- find_files: {"pattern":"*"}'
     mission, *_ = scene.model.requests["researcher"]
-    assert mission.messages[0] == UserText("Find it.")
+    assert mission.messages[0] == UserText("Find it.\n\nItem: Find")
     assert not {tool.name for tool in mission.tools} & {"create_todo", "complete_todo", "delegate", "write_file"}
     turns = scene.runtime.conversations.turns("s")
     assert [turn.parent_turn_id for turn in turns if turn.agent_id == "researcher"] == [outcome.turn_id]
@@ -233,7 +249,7 @@ def test_a_worker_that_fails_is_a_result_that_the_supervisor_can_act_on(rehearse
 
 @pytest.mark.spec("T14", "T15")
 def test_everything_is_on_record_and_the_next_turn_begins_without_the_old_list(rehearse: Any) -> None:
-    scene = rehearse(plans("Look"), *[says("Soon.")] * 4, says("Hello again."))
+    scene = rehearse(plans("Look"), *[says("Soon.")] * 7, says("Hello again."))
     first = scene.run("One.")
     second = scene.run("Two.")
     assert (first.reason, second.reason) == (Reason.STALLED, Reason.COMPLETED)

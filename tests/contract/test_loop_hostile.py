@@ -14,7 +14,7 @@ from punchlist import tool
 from punchlist.agent.continuation import OpenItem, Reason
 from punchlist.agent.resume import resume_prompt, resume_session, wait_until_resumable
 from punchlist.agent.transcript import to_stored
-from punchlist.agent.turn import TurnResult
+from punchlist.agent.turn_model import TurnResult
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.conversations.turn_writer import TurnWriter

@@ -66,7 +66,7 @@ def test_the_files_are_numbered_from_the_baseline_to_the_version_this_program_wr
     versions = [migration.version for migration in migrations()]
     assert versions == sorted(set(versions))
     assert (versions[0], versions[-1]) == (BASELINE, SCHEMA_VERSION)
-    assert len(versions) == len(list(FOLDER.iterdir()))
+    assert len(versions) == len([file for file in FOLDER.iterdir() if file.is_file()])
 
 
 def test_the_tables_of_the_files_are_those_of_a_new_database() -> None:

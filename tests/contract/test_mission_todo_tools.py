@@ -92,6 +92,7 @@ def test_the_three_tools_that_change_return_the_todo_with_the_seeds_fields(team:
         "outcome": outcome,
         "completedAt": "2026-02-21T09:02:00.000000Z",
         "endedAt": "2026-02-21T09:02:00.000000Z",
+        "mark": "accepted",
     }
     listed = team.call(team.lead, "list")
     assert listed == {

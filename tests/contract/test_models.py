@@ -25,6 +25,7 @@ from punchlist.models.model import (
     Message,
     ModelBusy,
     ModelError,
+    ModelInfo,
     ModelRefused,
     ModelRequest,
     Reply,
@@ -98,6 +99,14 @@ def test_a_text_is_heard_as_it_comes_and_returned_whole(name: str) -> None:
     assert reply == Reply("Good morning.", (), FinishReason.STOP, Usage(21, 4))
     assert len(heard) > 1
     assert "".join(heard) == reply.text
+
+
+@pytest.mark.spec("T11")
+@every_provider
+def test_cached_tokens_are_counted_and_are_part_of_the_input(name: str) -> None:
+    written = 100 if name.startswith("anthropic") else 0
+    reply = reply_to(name, Answer("Yes.", tokens=(1_000, 4), cached=800, cache_written=written))
+    assert reply.usage == Usage(1_000, 4, 800, written)
 
 
 @every_provider
@@ -556,6 +565,28 @@ def test_window_and_prices_are_known_for_known_models(name: str) -> None:
     assert info.context_window
     assert info.context_window >= 100_000
     assert info.cost(Usage(1_000_000, 0))
+
+
+@pytest.mark.spec("T11")
+@pytest.mark.parametrize("name", ["anthropic:claude-sonnet-4-5", "openai:gpt-4o", "openai-chat:gpt-5"])
+def test_cached_tokens_cost_less_than_others(name: str) -> None:
+    info = model_named(name, WITH_KEYS).info
+    fresh, cached = info.cost(Usage(1_000_000)), info.cost(Usage(1_000_000, 0, 1_000_000))
+    assert fresh
+    assert cached
+    assert cached <= fresh / 2
+
+
+@pytest.mark.spec("T11")
+def test_what_anthropic_writes_to_its_cache_costs_a_quarter_more() -> None:
+    info = model_named("anthropic:claude-sonnet-4-5", WITH_KEYS).info
+    assert info.cost(Usage(1_000_000, 0, 0, 1_000_000)) == pytest.approx(1.25 * (info.cost(Usage(1_000_000)) or 0))
+
+
+@pytest.mark.spec("T11")
+def test_the_cost_of_a_request_adds_fresh_cached_and_written_tokens() -> None:
+    info = ModelInfo(None, 10.0, 20.0, 1.0, 12.5)
+    assert info.cost(Usage(1_000_000, 100_000, 600_000, 300_000)) == pytest.approx(1 + 2 + 0.6 + 3.75)
 
 
 @pytest.mark.parametrize("name", ["anthropic:nobody", "openai:nobody", "ollama:llama3"])

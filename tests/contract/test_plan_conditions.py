@@ -185,7 +185,10 @@ def test_only_who_plans_can_have_a_todo_wait_and_only_while_it_is_open(
         ({"blockedBy": [{"time": "tomorrow"}]}, "blockedBy[0].time: must be a time with its zone, such as 2026-"),
         ({"blockedBy": [{"time": "2026-11-20T09:00:00"}]}, "blockedBy[0].time: must be a time with its zone"),
         ({"blockedBy": [{"time": "0001-01-01T00:00:00+09:00"}]}, "blockedBy[0].time: must be a time with its zone"),
-        ({"blockedBy": ["Nowhere"]}, "blockedBy[0]: this turn has no todo “Nowhere”; give the id or the exact title"),
+        (
+            {"blockedBy": ["Nowhere"]},
+            "blockedBy[0]: this turn has no todo “Nowhere”; give the id, the number or the exact",
+        ),
         ({"blockedBy": ["b"]}, "blockedBy[0]: a todo cannot wait for itself"),
         ({"blockedBy": ["Twin"]}, "blockedBy[0]: 2 todos have the title “Twin”; give an id instead"),
         ({"resources": "a.py"}, "resources: must be an array, got text"),

@@ -55,6 +55,7 @@ def test_an_item_has_every_field_of_the_seed(plans: Plans, turn: TurnScope, cloc
         "status": "completed",
         "priority": 0,
         "outcome": "three sources",
+        "mark": "claimed",
         "createdAt": "2026-02-21T09:00:00.000000Z",
         "startedAt": "2026-02-21T09:01:00.000000Z",
         "completedAt": "2026-02-21T09:02:00.000000Z",

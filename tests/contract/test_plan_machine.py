@@ -85,9 +85,12 @@ class PlanMachine(RuleBasedStateMachine):
     def end(self, index: int, ending: PlanStatus) -> None:
         todo_id = self.line[index % len(self.line)]
         arguments: dict[str, Any] = {"todoId": todo_id, "outcome": "so it went", "status": ending.value}
-        if self.states[todo_id] not in OPEN:
+        waits = todo_id in self.plans.snapshot(self.turn).waits
+        if self.states[todo_id] not in OPEN or (waits and ending is PlanStatus.COMPLETED):
             self._refused(IllegalTransition, "complete_todo", **arguments)
             return
+        # The number in the plan means the same todo as its id.
+        arguments["todoId"] = self.line.index(todo_id) + 1
         assert call(self.plans, self.turn, "complete_todo", **arguments)["remaining"] == self._count(*OPEN) - 1
         self.states[todo_id] = ending
 

@@ -27,7 +27,7 @@ SEED = [
     "started_at",
     "completed_at",
 ]
-MAY_BE_NULL = {"agent_type", "outcome", "started_at", "completed_at"}
+MAY_BE_NULL = {"agent_type", "outcome", "started_at", "completed_at", "verification"}
 
 INSERT = (
     "INSERT INTO turn_todos (id, conversation_id, turn_id, title, created_at, checksum) "

@@ -63,7 +63,7 @@ def test_a_todo_that_has_ended_cannot_end_or_start_again(
 @pytest.mark.spec("T4", "T5")
 @pytest.mark.parametrize("tool", ["start_todo", "complete_todo"])
 def test_an_unknown_todo_is_a_clear_error(store: Store, plans: Plans, turn: TurnScope, tool: str) -> None:
-    with nothing_changes(store), pytest.raises(NotFound, match=r"no todo 'nothing'.*list_todo"):
+    with nothing_changes(store), pytest.raises(NotFound, match=r"no todo 'nothing'.*no open todos"):
         call(plans, turn, tool, todoId="nothing", outcome="done")
 
 
@@ -87,7 +87,8 @@ def test_a_bad_ending_is_refused_by_field_and_rule(store: Store, plans: Plans, t
     (todo_id,) = plan(plans, turn, "A")
     bad: list[tuple[dict[str, object], str]] = [
         ({}, r"^todoId: must be text, got null"),
-        ({"todoId": 5, "outcome": "done"}, r"^todoId: must be text, got a number"),
+        ({"todoId": 1.5, "outcome": "done"}, r"^todoId: must be text, got a number"),
+        ({"todoId": True, "outcome": "done"}, r"^todoId: must be text"),
         ({"todoId": todo_id}, r"^outcome: is required"),
         ({"todoId": todo_id, "outcome": "  "}, r"^outcome: must be 1 to 20000 characters"),
         ({"todoId": todo_id, "outcome": "a\x1b[2Jb"}, r"^outcome: must not contain control characters"),
@@ -108,7 +109,8 @@ def test_a_started_todo_is_in_progress_since_now(plans: Plans, turn: TurnScope, 
     clock.advance(seconds=5)
     started = call(plans, turn, "start_todo", todoId=todo_id)
     assert (started["status"], started["startedAt"]) == ("in_progress", "2026-02-21T09:00:05.000000Z")
-    assert call(plans, turn, "list_todo")["items"] == [started]
+    (listed,) = call(plans, turn, "list_todo")["items"]
+    assert started == {name: value for name, value in listed.items() if value not in ("", None)}
 
 
 @pytest.mark.spec("T5")

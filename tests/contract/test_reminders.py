@@ -24,13 +24,20 @@ LATER = "The todo list has not changed for"
 def new_reminders(scene: Rehearsing) -> list[tuple[int, str]]:
     """The reminders that came new with each request, by its number."""
     found: list[tuple[int, str]] = []
+    seen = 0
     for number, request in enumerate(scene.asked):
-        found += [(number, text) for text in reminders(request)[len(found) :]]
+        told = reminders(request)
+        later = [text for text in told if text.startswith(LATER)]
+        found += [(number, text) for text in told if text.startswith(FIRST)]
+        found += [(number, text) for text in later[seen:]]
+        seen = len(later)
     return found
 
 
 def reminders(request: ModelRequest) -> list[str]:
-    return [text for text in said(request.messages) if text.startswith((FIRST, LATER))]
+    """The first one of a session is part of the state; later ones are messages that stay."""
+    texts = [text.removeprefix("<state>\n") for text in said(request.messages)]
+    return [text for text in texts if text.startswith((FIRST, LATER))]
 
 
 def reminding(rehearse: Rehearse, after: int | None, *lines: Any, who: str = "supervisor") -> Rehearsing:
@@ -125,7 +132,7 @@ def test_a_list_that_does_not_change_is_spoken_of_after_so_many_replies_and_once
 def test_where_nothing_is_open_nothing_is_spoken_of(rehearse: Rehearse) -> None:
     scene = reminding(rehearse, 2, plans("Look"), completes(0), *looks(7), says("Done."))
     assert scene.run().reason is Reason.COMPLETED
-    assert len(reminders(scene.asked[-1])) == 1
+    assert [len(reminders(request)) for request in scene.asked] == [1] + [0] * 9
 
 
 @pytest.mark.spec("W7")
@@ -137,7 +144,7 @@ def test_reminders_can_be_switched_off(rehearse: Rehearse) -> None:
 
 @pytest.mark.spec("W7", "T15")
 def test_a_reminder_is_on_record_as_what_it_is(rehearse: Rehearse) -> None:
-    scene = reminding(rehearse, 10, says("Done."))
+    scene = reminding(rehearse, 2, plans("Look"), *looks(4), completes(0), says("Done."))
     outcome = scene.run()
     rows = scene.runtime.conversations.turn_messages(outcome.turn_id)
     assert [row.kind for row in rows].count(REMINDER) == 1

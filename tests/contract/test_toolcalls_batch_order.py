@@ -330,15 +330,17 @@ def test_a_plan_is_changed_in_the_order_of_the_calls(rehearse: Rehearse) -> None
         calls(("create_todo", {"items": [{"title": "A"}, {"title": "B"}]})),
         calls(
             ("start_todo", {"todoId": todo}),
+            ("list_directory", {}),
             ("complete_todo", {"todoId": todo, "outcome": "done"}),
             ("start_todo", {"todoId": "{{ created[1].id }}"}),
             ("list_todo", {"status": "all"}),
+            ("find_files", {"pattern": "*"}),
             ("complete_todo", {"todoId": "{{ created[1].id }}", "outcome": "done"}),
         ),
         says("Done."),
     )
     assert scene.run().reason is Reason.COMPLETED
-    listed = json.loads(results(scene)[4])
+    listed = json.loads(results(scene)[5])
     assert [item["status"] for item in listed["items"]] == ["completed", "in_progress"]
 
 

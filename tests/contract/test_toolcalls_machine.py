@@ -267,11 +267,16 @@ class Play:
         self.desk.ledger.recover()
         with self.store.read() as tx:
             left = repository.open_calls(tx, self.session)
+        requests = []
         for call in left:
             assert call.status == CallStatus.AWAITING_APPROVAL
             taken = self.desk.ledger.take_over(call.id)
             assert taken is not None
-            self.batches.append(self.desk.scheduler.resume(taken.request, approval(self.store, call.id).as_question))
+            requests.append(taken.request)
+        # As one batch, like a resumed turn: so they take effect in their order.
+        questions = {request.call_id: approval(self.store, request.call_id).as_question for request in requests}
+        if requests:
+            self.batches.append(self.desk.scheduler.schedule(requests, questions=questions))
 
     # --- and what must hold -------------------------------------------------------------------------------
 
@@ -282,7 +287,7 @@ class Play:
         self.judge()
 
     async def finish(self) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self.desk.scheduler.calls:
                 for id in list(self.world.inside):
                     self.world.gates.setdefault(id, asyncio.Event()).set()
@@ -388,6 +393,9 @@ COMMIT_BEFORE_A_CRASH = [
     ("breathe", 4),
 ]
 
+# Two writes that wait for approval when the process ends; one answer allows both.
+ALWAYS_AFTER_A_CRASH = [("schedule", [write(), write(keys="k1")]), ("crash", None), ("answer", (0, "always"))]
+
 
 @pytest.mark.spec("S1", "S4", "S5", "S6", "S7")
 @QUICK
@@ -395,6 +403,7 @@ COMMIT_BEFORE_A_CRASH = [
 @example(script=ANSWERED_BEFORE_A_CRASH[0])
 @example(script=ANSWERED_BEFORE_A_CRASH[1])
 @example(script=COMMIT_BEFORE_A_CRASH)
+@example(script=ALWAYS_AFTER_A_CRASH)
 def test_whatever_happens_in_whatever_order(store: Store, script: list[tuple[str, Any]]) -> None:
     play(store, script)
 

@@ -74,14 +74,15 @@ def test_every_event_belongs_to_its_session_and_follows_the_one_before(store: St
 
 @pytest.mark.spec("X5")
 def test_a_checklist_event_says_what_became_of_each_item(store: Store, checklists: Checklists, agent: Scope) -> None:
-    checklists.rewrite(agent, [todo("A", id="a"), todo("B", id="b"), todo("C", id="c")])
+    checklists.rewrite(agent, [todo("A", id="a"), todo("B", id="b"), todo("C", id="c"), todo("Z", "completed", id="z")])
     checklists.rewrite(agent, [todo("A", "in_progress", id="a"), todo("B!", id="b"), todo("D", id="d")])
     steps = trail(store, "checklist:s")[-1].payload()["steps"]
     assert [(step["id"], step["action"], step["from_status"], step["to_status"]) for step in steps] == [
         ("a", "start", "pending", "in_progress"),
         ("b", "edit", "pending", "pending"),
         ("d", "add", None, "pending"),
-        ("c", "remove", "pending", None),
+        ("c", "drop", "pending", "dropped"),
+        ("z", "remove", "completed", None),
     ]
 
 

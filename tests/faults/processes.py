@@ -32,6 +32,15 @@ def eventually(condition: Callable[[], bool], what: str) -> None:
         os.sched_yield()
 
 
+def has_ended(pid: int) -> bool:
+    """Whether a process has ended; its parent need not have waited for it yet."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return stat.rpartition(")")[2].split()[0] in "ZX"
+
+
 def spin(seconds: float) -> None:
     """Let another process get to some point that nobody can name; too short to sleep."""
     until = time.perf_counter() + seconds

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import wcwidth
+
 # Written by hand and not taken from the program: C0 but the line feed, DEL, C1, line and paragraph
 # separators, bidirectional marks, what has no width, tags.
 ACTING: Final = re.compile(
@@ -38,11 +40,16 @@ def acting(output: bytes) -> list[str]:
 
 
 class Screen:
-    """A terminal of unlimited height, as far as our programs use one: lines, going up, erasing, colours."""
+    """A terminal of unlimited height, as far as our programs use one: lines, going up and right, erasing, colours."""
 
-    def __init__(self) -> None:
-        self.lines = [""]
-        self._row = 0
+    def __init__(self, columns: int | None = None) -> None:
+        self._columns = columns
+        self._rows: list[list[str]] = [[]]
+        self._row = self._column = 0
+
+    @property
+    def lines(self) -> list[str]:
+        return ["".join(row) for row in self._rows]
 
     def show(self, output: str) -> list[str]:
         for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x1b\n]+|\n|\x1b", output.replace("\r\n", "\n")):
@@ -51,14 +58,30 @@ class Screen:
 
     def _take(self, part: str) -> None:
         if part == "\n":
-            self._row += 1
-            if self._row == len(self.lines):
-                self.lines.append("")
+            self._next_row()
         elif up := re.fullmatch(r"\x1b\[(\d+)F", part):
-            self._row -= int(up[1])
+            self._row, self._column = self._row - int(up[1]), 0
             assert self._row >= 0, "above the first line"
+        elif right := re.fullmatch(r"\x1b\[(\d+)C", part):
+            self._column += int(right[1])
+            assert self._columns is None or self._column < self._columns, "beyond the last column"
         elif part == "\x1b[J":
-            self.lines[self._row :] = [""]
+            del self._rows[self._row + 1 :]
+            del self._rows[self._row][self._column :]
         elif not re.fullmatch(r"\x1b\[[\d;]*m", part):
             assert "\x1b" not in part, f"unexpected {part!r}"
-            self.lines[self._row] += part
+            for grapheme in wcwidth.iter_graphemes(part):
+                self._put(grapheme, wcwidth.width(grapheme))
+
+    def _put(self, grapheme: str, cells: int) -> None:
+        if self._columns is not None and self._column + cells > self._columns:
+            self._next_row()
+        row = self._rows[self._row]
+        row += [" "] * (self._column - len(row))
+        row[self._column : self._column + cells] = [grapheme, *[""] * (cells - 1)]
+        self._column += cells
+
+    def _next_row(self) -> None:
+        self._row, self._column = self._row + 1, 0
+        if self._row == len(self._rows):
+            self._rows.append([])

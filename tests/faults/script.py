@@ -97,6 +97,13 @@ def _rewrites(change: int) -> bool:
 
 
 def _tasks(change: int) -> tuple[Task, ...]:
+    """The checklist of a rewrite: tasks of its own, then the unfinished ones of the rewrite before, which it ends."""
+    before = next((n for n in range(change - 1, max(-1, change - CHANGES_PER_ROUND * 2), -1) if _rewrites(n)), None)
+    ended = () if before is None else _own_tasks(before)[1:]
+    return (*_own_tasks(change), *(task._replace(status="completed") for task in ended))
+
+
+def _own_tasks(change: int) -> tuple[Task, ...]:
     states = ["completed", "in_progress", "pending", "pending"]
     return tuple(Task(f"Task {change}/{i} ü", f"Doing {change}/{i} …", status) for i, status in enumerate(states))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.contract.crowd import Crowd
 from tests.faults.mission_writer import Crew, Task
-from tests.faults.processes import eventually
+from tests.faults.processes import eventually, has_ended
 
 STARTS_A_WRITER = """
 import sys, time
@@ -21,15 +20,6 @@ writer.wait_for(1)
 print(writer._process.pid, flush=True)
 time.sleep(600)
 """
-
-
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    # A process that nobody has waited for yet.
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent has ended")
@@ -42,10 +32,10 @@ def test_a_writer_ends_when_the_test_run_is_killed(tmp_path: Path) -> None:
     )
     assert run.stdout is not None
     writer = int(run.stdout.readline())
-    assert not gone(writer)
+    assert not has_ended(writer)
     run.kill()
     run.communicate(timeout=60)
-    eventually(lambda: gone(writer), "the writer ends")
+    eventually(lambda: has_ended(writer), "the writer ends")
 
 
 def test_a_failed_test_ends_the_writers_that_it_started(tmp_path: Path) -> None:

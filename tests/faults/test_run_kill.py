@@ -17,7 +17,7 @@ from tests.contract.scripted_http import Answer, Asked, ScriptedServer
 from tests.faults.processes import PATIENCE, Program, eventually, spin
 
 MODEL: Final = ("--model", "openai-chat:m", "--mode", "yolo", "--json", "--max-iterations", "5000")
-_ID: Final = re.compile(r"\[.\] t\d \(id ([0-9a-f-]{36})\)")
+_OPEN: Final = re.compile(r"(\d+)\. \[.\] t\d")
 
 
 def problems(messages: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -56,11 +56,11 @@ class Planner(ScriptedServer):
             state = str(said[-1]["content"])
             if "Plan:" not in state:
                 return Answer("", [("create_todo", {"items": [{"title": f"t{n}"} for n in range(3)]})])
-            if not (left := _ID.findall(state)):
+            if not (left := _OPEN.findall(state)):
                 return Answer("All done.")
             if self._given < self._wanted:
                 return self._marks() if self._choice.random() < 0.7 else self._missions()
-            return Answer("", [("complete_todo", {"todoId": id, "outcome": "done"}) for id in left])
+            return Answer("", [("complete_todo", {"todoId": number, "outcome": "done"}) for number in left])
 
     def _names(self) -> list[str]:
         names = [f"{len(self.asked)}.{n}" for n in range(self._choice.randint(1, 3))]

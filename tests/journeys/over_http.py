@@ -53,6 +53,7 @@ class Run:
 
     @property
     def told(self) -> dict[str, Any]:
+        assert self.out, f"exit code {self.code}: {self.err}"
         told: dict[str, Any] = json.loads(self.out)
         assert set(told) == KEYS
         return told
@@ -88,7 +89,7 @@ class Wire:
         )
 
     def perform(self, session: str, case: Case) -> Run:
-        where = ("--model", self.model, "--session", session, "--json", *case.flags)
+        where = ("--model", self.model, "--lists", "checklist", "--session", session, "--json", *case.flags)
         with ScriptedServer(case.answers) as server:
             if case.stopped:
                 return self._stopped(server, where)

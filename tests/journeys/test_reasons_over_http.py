@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from tests.contract.asked import pieces
+from tests.contract.asked import changes, pieces, problems
 from tests.contract.scripted_http import Answer
 from tests.journeys.over_http import DONE, GOAL, HANGS, MARKS, MODELS, NOTES, SAYS, Case, Run, Stage, Wire, stage
 
 SOON: Final = Answer("Soon.")
+REPORTS: Final = Answer("Nothing is written yet.")
 WRITES: Final = Answer("", [("write_file", {"path": "waiting.txt", "content": "x"})])
 BOTH: Final = Answer("", [("write_file", {"path": "x.txt", "content": "x"}), *MARKS.calls])
 CASES: Final = {
     "completed": Case([NOTES, SOON, BOTH, SAYS], ["--mode", "yolo"]),
     "open": Case([NOTES, SOON], ["--no-auto-complete-todos"]),
-    "capped": Case([NOTES, SOON, SOON], ["--max-todo-continuations", "1"]),
-    "budget": Case([NOTES, SOON], ["--max-tokens", "30"]),
-    "stalled": Case([NOTES, *[SOON] * 4]),
+    "capped": Case([NOTES, SOON, SOON, REPORTS], ["--max-todo-continuations", "1"]),
+    "budget": Case([NOTES], ["--max-tokens", "30"]),
+    "stalled": Case([NOTES, *[SOON] * 8]),
     "waiting": Case([NOTES, WRITES], then=[MARKS, SAYS]),
     "cancelled": Case([NOTES, HANGS], stopped=True),
     "error": Case([NOTES, Answer(status=400)]),
@@ -36,12 +37,15 @@ CODES: Final = {
 WHY: Final = {
     "open": "1 item is open, and continuation is off",
     "capped": "limit of 1 continuations reached",
-    "budget": "36 of 30 tokens are used",
-    "stalled": "the list did not change in 3 continuations",
+    "budget": "18 of 30 tokens are used; the next request needs about ",
+    "stalled": "no progress in 3 continuations",
     "waiting": "write_file (",
     "cancelled": "a person pressed Ctrl-C",
     "error": "refused the request (HTTP 400): It went wrong.",
 }
+APART: Final = {"capped": 1, "stalled": 4}
+"""Replies that are none of the turn's iterations: its report, and those of the attempt in a fresh context."""
+SHOWN: Final = {"completed": "(1/1 completed)", "budget": "There is no todo list yet."}
 LEFT: Final = "Not finished:\n- Write x"
 
 
@@ -66,11 +70,19 @@ def test_a_turn_ends_with_its_reason(wire: Wire, reason: str) -> None:
     assert told["todos"][0]["content"] == "Write x"
     assert told["todos"][0]["status"] == ("completed" if reason == "completed" else "pending")
     replies = len(run.asked) - (reason in ("cancelled", "error"))
-    assert told["iterations"] == replies
-    assert told["usage"] == {"inputTokens": 11 * replies, "outputTokens": 7 * replies}
+    assert told["iterations"] == replies - APART.get(reason, 0)
+    assert told["usage"] == {"inputTokens": 11 * replies, "outputTokens": 7 * replies, "cachedTokens": 0}
     assert len(run.asked) == len(CASES[reason].answers)
-    assert run.complaints == []
-    _shows_request_and_list(run, "(1/1 completed)" if reason == "completed" else "[ ] Write x")
+    # The report and the fresh attempt begin anew; each part for itself repeats what it sent before.
+    own = len(run.asked) - APART.get(reason, 0)
+    assert [problem for asked in run.asked for problem in problems(asked)] == []
+    assert [*changes(run.asked[:own]), *changes(run.asked[own:])] == []
+    if reason == "stalled":
+        _shows_the_item_alone(run)
+    elif reason == "capped":
+        _asks_for_a_report(run)
+    else:
+        _shows_request_and_list(run, SHOWN.get(reason, "[ ] Write x"))
 
 
 def _as_it_ended(run: Run, reason: str) -> bool:
@@ -87,11 +99,29 @@ def _as_it_ended(run: Run, reason: str) -> bool:
     return ("punchlist run --resume" in more) if reason == "waiting" else more == "\n"
 
 
+def _last_said(run: Run) -> list[str]:
+    return [piece.text for piece in pieces(run.asked[-1]) if piece.kind == "text" and piece.role == "user"]
+
+
 def _shows_request_and_list(run: Run, shown: str) -> None:
-    said = [piece.text for piece in pieces(run.asked[-1]) if piece.kind == "text" and piece.role == "user"]
+    said = _last_said(run)
     assert said[0] == GOAL
-    assert said[-1].startswith("<state>\nChecklist:\n")
+    assert said[-1].startswith("<state>\n")
     assert shown in said[-1]
+
+
+def _shows_the_item_alone(run: Run) -> None:
+    said = _last_said(run)
+    assert said[0] == f"The whole request, for context:\n\n{GOAL}\n\nYour item: Write x"
+    assert len([text for text in said if text.startswith("“Write x” is not finished.")]) == 3
+
+
+def _asks_for_a_report(run: Run) -> None:
+    said = _last_said(run)
+    assert said[0] == GOAL
+    assert any("[ ] Write x" in text for text in said)
+    assert said[-1].startswith("Stop here: limit of 1 continuations reached.")
+    assert run.told["text"].startswith("Soon.\n\nNothing is written yet.\n\nEnded as capped: ")
 
 
 @pytest.mark.spec("C2", "C3")

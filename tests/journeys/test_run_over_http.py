@@ -19,7 +19,8 @@ WRITES = Answer("", [("write_file", {"path": "x.txt", "content": "x"}), *MARKS.c
 @pytest.mark.spec("C2", "C13", "C15")
 def test_people_see_an_agent_that_stops_early_finish_its_list(punchlist: Cli, project: Path) -> None:
     with ScriptedServer([NOTES, Answer("I'll continue…"), WRITES, SAYS]) as server:
-        done = punchlist("run", "Write x.", "--model", "anthropic:m", "--mode", "yolo", env=server.environment())
+        flags = ("--model", "anthropic:m", "--lists", "checklist", "--mode", "yolo")
+        done = punchlist("run", "Write x.", *flags, env=server.environment())
     assert (done.returncode, done.stdout) == (0, "It is written.\n")
     assert (project / "x.txt").read_text() == "x"
     told = [

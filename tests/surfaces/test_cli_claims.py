@@ -69,7 +69,7 @@ def test_a_person_reads_what_a_claim_is(agent: WireClient, punchlist: Cli) -> No
         id, fence = second.removeprefix("id ").split(", fence ")
         assert punchlist("todos", "renew", "1", "--fence", fence).stdout.startswith("You hold todo 1 until 20")
         assert "(terminal) held it." in punchlist("todos", "release", id, "--fence", fence).stdout
-        assert "1 ✓ A (seen to)" in punchlist("todos", "done", id, "seen to").stdout
+        assert "1 ✓ A (accepted, seen to)" in punchlist("todos", "done", id, "seen to").stdout
 
 
 @pytest.mark.spec("X3")

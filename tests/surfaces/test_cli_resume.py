@@ -18,7 +18,8 @@ HANGS = "- {text: never, delay: 600}\n"
 
 def done(number: int) -> str:
     todo = f"{{{{ items[{number}].id }}}}"
-    return f"- calls: [{{tool: complete_todo, arguments: {{todoId: '{todo}', outcome: done}}}}]\n"
+    complete = f"{{tool: complete_todo, arguments: {{todoId: '{todo}', outcome: done}}}}"
+    return f"- calls: [{{tool: list_directory}}, {complete}]\n"
 
 
 LIST = "- calls: [{tool: list_todo, arguments: {status: all}}]\n"
@@ -131,8 +132,10 @@ def test_after_a_turn_that_has_ended_a_new_one_is_told_what_was_left(punchlist: 
     )
     assert capped["reason"] == "capped"
     assert "Not finished:\n- Look\n- Write" in capped["text"]
-    told = report(punchlist("run", "--resume", "--model", written("b.yaml", PLAN + FINISH), "--json"))
+    told = report(punchlist("run", "--resume", "--model", written("b.yaml", FINISH), "--json"))
     assert told["reason"] == "completed"
+    assert [todo["title"] for todo in told["todos"]] == ["Look", "Write"]
+    assert all(todo["copiedFrom"] for todo in told["todos"])
     assert told["turnId"] != capped["turnId"]
     shown = json.loads(punchlist("sessions", "show", "--json").stdout)
     assert "Do it." in json.dumps(shown)

@@ -50,7 +50,9 @@ def test_what_was_taken_off_or_cleared_comes_back_with_undo(punchlist: Cli, agen
     both = [("One", "pending"), ("Two", "pending")]
     for content, _ in both:
         agent.house.checklists.add(agent.scope, content, reason="test")
-    assert contents("cancel", "1") == both[1:]
+    assert contents("cancel", "1", "--reason", "no") == [("One", "cancelled"), *both[1:]]
+    assert contents("undo") == both
+    assert contents("remove", "1") == both[1:]
     assert contents("undo") == both
     assert contents("clear") == []
     assert contents("undo") == both
@@ -61,7 +63,7 @@ def test_what_was_taken_off_or_cleared_comes_back_with_undo(punchlist: Cli, agen
 def test_json_has_the_numbered_items_and_their_summary(punchlist: Cli, agent: Script) -> None:
     agent.house.checklists.add(agent.scope, "One", active_form="Doing one", reason="test")
     agent.house.checklists.add(agent.scope, "Two", reason="test")
-    shown = json.loads(punchlist("todos", "cancel", "1", "--json").stdout)
+    shown = json.loads(punchlist("todos", "remove", "1", "--json").stdout)
     (left,) = shown["items"]
     assert left == {"number": 2, "id": left["id"], "list": "checklist", "title": "Two", "status": "pending"}
     assert shown["session"] == "default"
@@ -77,7 +79,7 @@ def test_a_number_is_kept_by_its_item_and_not_given_to_another(punchlist: Cli, a
         return {item["title"]: item["number"] for item in json.loads(done.stdout)["items"]}
 
     assert numbers("add", "A", "B") == {"A": 1, "B": 2}
-    assert numbers("cancel", "1") == {"B": 2}
+    assert numbers("remove", "1") == {"B": 2}
     assert numbers("add", "C") == {"B": 2, "C": 3}
     assert numbers("undo") == {"B": 2}
     assert numbers("undo") == {"A": 1, "B": 2}

@@ -12,13 +12,16 @@ import pytest
 from tests.conftest import Cli
 from tests.faults.processes import Program, eventually
 
-COMPLETE = "- calls: [{tool: complete_todo, arguments: {todoId: '{{ items[0].id }}', outcome: done}}]\n"
+LOOK = "{tool: list_directory}"
+COMPLETE = (
+    f"- calls: [{LOOK}, {{tool: complete_todo, arguments: {{todoId: '{{{{ items[0].id }}}}', outcome: done}}}}]\n"
+)
 FINISH = f"- calls: [{{tool: list_todo}}]\n{COMPLETE}- All done.\n"
 
 
 def planned(need: str) -> str:
     items = f"[{{title: Look}}, {{title: Decide, blockedBy: [{need}]}}]"
-    first = "- calls: [{tool: complete_todo, arguments: {todoId: '{{ created[0].id }}', outcome: done}}]\n"
+    first = COMPLETE.replace("items[0]", "created[0]")
     return f"- calls: [{{tool: create_todo, arguments: {{items: {items}}}}}]\n{first}- I have to wait.\n"
 
 

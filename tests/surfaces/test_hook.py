@@ -8,7 +8,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -18,37 +17,11 @@ import pytest
 from tests.conftest import Cli
 from tests.faults.processes import together
 from tests.faults.screen import ESCAPES, acting
+from tests.surfaces.conftest import Hook
 from tests.surfaces.mcp_client import WireClient
 
 from punchlist.integrations.hook_log import write_log
 from punchlist.storage.schema_version import VERSION_TABLE
-
-Hook = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture
-def hook(project: Path, environment: dict[str, str]) -> Hook:
-    """Call a hook as a program would: from anywhere, with the project in what it says."""
-
-    def run(event: str, *arguments: str, raw: bytes | None = None, env: Any = None, **said: Any) -> dict[str, Any]:
-        told = {"session_id": "s1", "cwd": str(project), "stop_hook_active": False, **said}
-        done = subprocess.run(
-            [sys.executable, "-m", "punchlist", "hook", event, *arguments],
-            cwd="/",
-            env={**environment, **(env or {})},
-            input=json.dumps(told).encode() if raw is None else raw,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0
-        assert done.stderr == b""
-        assert done.stdout.count(b"\n") == 1
-        answer = json.loads(done.stdout)
-        assert isinstance(answer, dict)
-        return answer
-
-    return run
 
 
 def log_of(folder: Path) -> str:

@@ -138,7 +138,8 @@ def test_the_servers_that_are_registered(project: Path, environment: dict[str, s
     for name in ("claude-code", "codex", "gemini"):
         do(here(name, project, environment))
     claude = json.loads((project / ".mcp.json").read_text())["mcpServers"]["punchlist"]
-    assert claude == {"type": "stdio", "command": "punchlist", "args": ["mcp", "--for", "claude-code"]}
+    args = ["mcp", "--for", "claude-code"]
+    assert claude == {"type": "stdio", "command": "punchlist", "args": args, "alwaysLoad": True}
     codex = tomllib.loads((project / ".codex/config.toml").read_text())["mcp_servers"]["punchlist"]
     assert (codex["command"], codex["args"], codex["required"]) == ("punchlist", ["mcp", "--for", "codex"], True)
     assert "PUNCHLIST_DATABASE_URL" in codex["env_vars"]

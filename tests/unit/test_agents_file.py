@@ -93,8 +93,15 @@ def test_the_usual_settings_are_these() -> None:
         "max_calls_per_reply": 100,
         "history": 10,
         "compact_after": 50,
+        "compact_at": 0.7,
+        "project_instructions": True,
         "remind_after": 10,
         "delegation_depth": 1,
+        "stall_after": 3,
+        "lists": "checklist",
+        "strategy": "loop",
+        "judge_model": None,
+        "verify": True,
     }
 
 
@@ -114,6 +121,8 @@ SETTINGS: list[tuple[str, str, Callable[[AgentDefinition], Any], Any]] = [
     ("max_calls_per_reply", "7", lambda agent: agent.limits.calls_per_reply, 7),
     ("history", "0", lambda agent: agent.history, 0),
     ("compact_after", "20", lambda agent: agent.compact_after, 20),
+    ("compact_at", "0.5", lambda agent: agent.compact_at, 0.5),
+    ("project_instructions", "false", lambda agent: agent.project_instructions, False),
     ("remind_after", "3", lambda agent: agent.remind_after, 3),
     ("remind_after", "false", lambda agent: agent.remind_after, None),
     ("delegation_depth", "2", lambda agent: agent.delegation_depth, 2),
@@ -343,6 +352,7 @@ def test_the_users_own_file_needs_no_trust(files: Files) -> None:
         (f"[agent]\nmax_cost = {10**400}", 2, "agent.max_cost: must be a number above 0"),
         ("[agent]\nmax_seconds = inf", 2, "agent.max_seconds: must be a number above 0"),
         ("[agent]\ncompact_after = 2", 2, "agent.compact_after: must be a whole number from 10 up"),
+        ("[agent]\ncompact_at = 70", 2, "agent.compact_at: must be between 0.1 and 0.85"),
         ("[agent]\ndelegation_depth = 99", 2, "agent.delegation_depth: must be a whole number from 0 to 10"),
         ("[agent]\nremind_after = true", 2, "agent.remind_after: must be a whole number from 1 up, or false"),
         ('[agent]\ntodo_driven_execution = "no"', 2, "agent.todo_driven_execution: must be true or false, without"),
@@ -419,7 +429,7 @@ def test_flags_and_environment_beat_the_file(files: Files) -> None:
     assert (changed.model, changed.todo_driven) == ("openai:x", False)
     assert changed.limits == Limits(4, 10, 4, continuations=0, tokens=7, seconds=1.5, cost=2.0)
     assert with_overrides(coder, tokens=9).limits.tokens == 9
-    assert with_overrides(coder, iterations=100).limits == Limits(max_iterations=100, continuations=3, tokens=7)
+    assert with_overrides(coder, iterations=100).limits == Limits(100, 10, 100, continuations=3, tokens=7)
 
 
 def test_what_the_documents_show_can_be_written_so(files: Files) -> None:

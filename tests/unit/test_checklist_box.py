@@ -82,7 +82,7 @@ def test_the_box_is_as_promised() -> None:
     )
     assert lines == [
         "┌─ Tasks ──────────────────────────┐",
-        "│ 1 ✓ Fix failing tests            │",
+        "│ 1 ✓ Fix failing tests (claimed)  │",
         "│ 2 ▶ Updating documentation       │",
         "│ 3 ○ Run final build verification │",
         "│                                  │",

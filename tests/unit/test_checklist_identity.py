@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.examples import examples
 
+from punchlist.checklist.identity import assign_ids, dropped_items, item_changes
 from punchlist.checklist.lifecycle import CHECKLIST, ChecklistAction, ChecklistStatus, action_between
 from punchlist.checklist.model import ChecklistItem
-from punchlist.checklist.validation import NewChecklistItem, assign_ids, dropped_items, find_item, item_changes
+from punchlist.checklist.validation import NewChecklistItem, find_item
 from punchlist.errors import NotFound
 
 statuses = st.sampled_from(ChecklistStatus)

@@ -85,7 +85,7 @@ def test_a_missing_text_is_required(field: str) -> None:
 @pytest.mark.parametrize(
     ("status", "got"),
     [
-        ("cancelled", "'cancelled'"),
+        ("abandoned", "'abandoned'"),
         ("", "''"),
         ("in progress", "'in progress'"),
         (None, "null"),
@@ -95,7 +95,7 @@ def test_a_missing_text_is_required(field: str) -> None:
 )
 def test_an_unknown_status_is_refused_with_those_there_are(status: object, got: str) -> None:
     assert problems([todo(), todo(), todo(status=status)]) == [
-        f"todos[2].status: must be one of pending, in_progress, completed, got {got}"
+        f"todos[2].status: must be one of pending, in_progress, completed, cancelled, got {got}"
     ]
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punchlist.agent.continuation import (
-    STALLED_AFTER,
     Continue,
     Limits,
     OpenItem,
@@ -81,8 +80,10 @@ def test_an_error_ends_the_turn(calls: bool) -> None:
 
 
 def test_three_continuations_without_a_change_are_a_stall() -> None:
-    assert reason(replace(MIDDLE, counters=TurnCounters(iterations=5, unchanged=STALLED_AFTER - 1))) is None
-    assert reason(replace(MIDDLE, counters=TurnCounters(iterations=5, unchanged=STALLED_AFTER))) is Reason.STALLED
+    assert reason(replace(MIDDLE, counters=TurnCounters(iterations=5, unchanged=Limits().stall_after - 1))) is None
+    assert (
+        reason(replace(MIDDLE, counters=TurnCounters(iterations=5, unchanged=Limits().stall_after))) is Reason.STALLED
+    )
 
 
 def test_continuations_have_a_limit() -> None:
@@ -128,11 +129,13 @@ def test_a_list_that_is_not_clear_extends_them_up_to_an_end() -> None:
 @pytest.mark.parametrize(
     ("limits", "spent"),
     [
-        (Limits(tokens=1_000), TurnCounters(iterations=2, tokens=900)),
+        (Limits(tokens=1_000), TurnCounters(iterations=2, tokens=901)),
+        (Limits(tokens=1_000), TurnCounters(iterations=2, tokens=500, context=401)),
         (Limits(seconds=60), TurnCounters(iterations=2, seconds=60)),
         (Limits(cost=0.5), TurnCounters(iterations=2, cost=0.5)),
+        (Limits(cost=0.5), TurnCounters(iterations=2, cost=0.3, next_cost=0.21)),
     ],
-    ids=["tokens", "seconds", "cost"],
+    ids=["tokens", "next tokens", "seconds", "cost", "next cost"],
 )
 def test_a_budget_that_is_used_up_stops_the_turn(limits: Limits, spent: TurnCounters) -> None:
     assert reason(replace(MIDDLE, limits=limits, counters=spent)) is Reason.BUDGET
@@ -140,7 +143,7 @@ def test_a_budget_that_is_used_up_stops_the_turn(limits: Limits, spent: TurnCoun
 
 
 def test_the_models_window_is_a_budget_too() -> None:
-    full = TurnCounters(iterations=2, context=90_000)
+    full = TurnCounters(iterations=2, context=90_001)
     assert reason(replace(MIDDLE, counters=full, context_window=100_000)) is Reason.BUDGET
     assert reason(replace(MIDDLE, counters=full, context_window=None)) is None
 

@@ -12,7 +12,7 @@ from punchlist.conversations.lifecycle import TURN
 from punchlist.errors import IllegalTransition, NotAllowed
 from punchlist.kernel.actors import Role
 from punchlist.kernel.lifecycle import NEW, Lifecycle
-from punchlist.plan.lifecycle import OPEN, PLAN
+from punchlist.plan.lifecycle import OPEN, PLAN, PlanAction, PlanStatus
 
 
 class Door(StrEnum):
@@ -96,7 +96,7 @@ def test_the_diagram_is_drawn_from_the_table() -> None:
 
 
 @pytest.mark.spec("T4", "T5")
-def test_the_plan_has_sixteen_steps_and_two_ends() -> None:
+def test_the_plan_has_twenty_one_steps_and_only_a_failed_check_leads_back() -> None:
     assert {(str(source), str(action), str(target)) for (source, action), target in PLAN.table.items()} == {
         (NEW, "create", "pending"),
         ("pending", "edit", "pending"),
@@ -114,8 +114,16 @@ def test_the_plan_has_sixteen_steps_and_two_ends() -> None:
         ("in_progress", "retry", "pending"),
         ("pending", "report", "pending"),
         ("in_progress", "report", "pending"),
+        ("pending", "check", "pending"),
+        ("in_progress", "check", "in_progress"),
+        ("completed", "check", "completed"),
+        ("completed", "reopen", "pending"),
+        ("completed", "accept", "completed"),
     }
-    assert {state for state in PLAN.table.values() if not PLAN.is_final(state)} == OPEN
+    assert {state for state in PLAN.table.values() if not PLAN.is_final(state)} == OPEN | {PlanStatus.COMPLETED}
+    assert PLAN.allowed[PlanAction.REOPEN] == {Role.SYSTEM}
+    with pytest.raises(IllegalTransition, match="nothing, it has ended"):
+        PLAN.advance(PlanStatus.COMPLETED, PlanAction.COMPLETE, Role.SUPERVISOR)
 
 
 def test_a_checklist_item_never_ends_and_a_turn_ends_once() -> None:

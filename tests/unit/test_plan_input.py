@@ -166,7 +166,7 @@ def test_an_outcome_may_have_lines() -> None:
 
 
 @pytest.mark.spec("T4")
-@pytest.mark.parametrize("todo_id", [None, "", 5, "x" * 101, "a\x00b", "\ud800"])
+@pytest.mark.parametrize("todo_id", [None, "", 5.5, True, "x" * 101, "a\x00b", "\ud800"])
 def test_an_id_is_one_line_of_text(todo_id: object) -> None:
     with pytest.raises(InvalidInput, match=r"^todoId: "):
         parse_id(todo_id)

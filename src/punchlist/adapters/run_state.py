@@ -25,6 +25,10 @@ class AdapterRun:
     iterations: int = 0
     allowed: int = 0
     continuations: int = 0
+    completed: int = 0
+    """Completed items when the lists were last read."""
+    given_back: int = 0
+    """Continuations that completed items gave back (C4)."""
     unchanged: int = 0
     tokens: int = 0
     fingerprint: str = ""
@@ -45,7 +49,11 @@ class AdapterRun:
         fingerprint = lists.fingerprint
         if fingerprint == self.fingerprint:
             return self
-        return replace(self, fingerprint=fingerprint, changed_at=self.iterations)
+        completed = sum(item.status == "completed" for item in lists.items)
+        given_back = min(self.given_back + max(completed - self.completed, 0), self.continuations)
+        return replace(
+            self, fingerprint=fingerprint, changed_at=self.iterations, completed=completed, given_back=given_back
+        )
 
     def count_stop(self, lists: ListState, limits: Limits) -> Self:
         """The model has stopped: count whether the last continuation changed anything (C5)."""
@@ -73,6 +81,7 @@ class AdapterRun:
             counters=TurnCounters(
                 self.iterations,
                 self.allowed,
+                self.continuations - self.given_back,
                 self.continuations,
                 self.unchanged,
                 tokens=self.tokens,

@@ -26,7 +26,18 @@ from typing import Any, Final, NamedTuple, Self
 
 from punchlist.adapters.run_state import AdapterRun
 from punchlist.agent.context import state_text
-from punchlist.agent.continuation import Continue, Limits, Proceed, Reason, Stop, Wait, decide, ending_text
+from punchlist.agent.continuation import (
+    Continue,
+    Judge,
+    Limits,
+    Proceed,
+    Reason,
+    Stop,
+    TryFresh,
+    Wait,
+    decide,
+    ending_text,
+)
 from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, environment_overrides, with_overrides
 from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
@@ -190,8 +201,8 @@ class SessionLists:
                 return self._remember(run.count_continuation()), prompt
             case Wait(on):
                 decision = Stop(Reason.WAITING, "; ".join(on))
-            case Proceed():
-                raise AssertionError("a stopped model has no calls and no pending message")
+            case Proceed() | TryFresh() | Judge():
+                raise AssertionError("a stopped model has no calls, no pending message and no fresh attempts")
         if decision.reason is not Reason.COMPLETED:
             self._save_message(run, MessageRole.SYSTEM, ENDING, ending_text(decision.reason, decision.why, lists.open))
         return self._remember(run.end(decision.reason, decision.why)), None
@@ -257,7 +268,6 @@ class SessionLists:
             self._scope(run),
             plan=self._role_tools.has_plan,
             checklist=True,
-            since=run.since,
         )
         return turn_lists.read()
 

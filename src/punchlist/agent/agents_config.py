@@ -32,8 +32,10 @@ from typing import Any, Final
 from punchlist.agent.definitions import (
     BUILT_IN,
     DELEGATE,
+    LISTS,
     PLAN_TOOLS,
     READ_TOOLS,
+    STRATEGIES,
     SUPERVISOR_TOOLS,
     AgentDefinition,
     cap_iterations,
@@ -49,6 +51,9 @@ MAX_AGENTS: Final = 50
 MAX_PROMPT_LENGTH: Final = 50_000
 _MAX_LINE_LENGTH: Final = 200
 _MAX_FILE_SIZE: Final = 200_000
+_SMALLEST_SHARE: Final = 0.1
+_LARGEST_SHARE: Final = 0.85
+"""Turns end at 0.9 of the context window."""
 _MILLISECONDS: Final = 1_000
 _NO_PROMPT: Final = "is a new agent and needs a prompt or a prompt_file"
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}")
@@ -203,6 +208,22 @@ def _positive(table: SettingsTable, key: str) -> float:
     return table.number(key, 0)
 
 
+def _share(table: SettingsTable, key: str) -> float:
+    share = table.number(key, 0)
+    if not _SMALLEST_SHARE <= share <= _LARGEST_SHARE:
+        raise table.error(key, f"must be between {_SMALLEST_SHARE} and {_LARGEST_SHARE}")
+    return share
+
+
+def _choice(*names: str) -> Callable[[SettingsTable, str], str]:
+    def read(table: SettingsTable, key: str) -> str:
+        if table.text(key) not in names:
+            raise table.error(key, f"must be one of {', '.join(names)}")
+        return table.text(key)
+
+    return read
+
+
 def _reminder(table: SettingsTable, key: str) -> int | None:
     if table.content[key] is False:
         return None
@@ -222,6 +243,11 @@ GENERAL: Final = (
         lambda table, key: table.integer(key) / _MILLISECONDS,
         show=lambda seconds: round(seconds * _MILLISECONDS),
     ),
+    ConfigKey("stall_after", "limits.stall_after", _integer(1), limit=True),
+    ConfigKey("lists", "lists", _choice(*LISTS)),
+    ConfigKey("strategy", "strategy", _choice(*STRATEGIES)),
+    ConfigKey("judge_model", "judge_model", _line),
+    ConfigKey("verify", "verify", SettingsTable.flag),
     ConfigKey("base_iterations", "limits.base_iterations", _integer(1), limit=True),
     ConfigKey("more_iterations", "limits.more_iterations", _integer(0), limit=True),
     ConfigKey("max_iterations", "limits.max_iterations", _integer(1), limit=True),
@@ -231,6 +257,8 @@ GENERAL: Final = (
     ConfigKey("max_calls_per_reply", "limits.calls_per_reply", _integer(1), limit=True),
     ConfigKey("history", "history", _integer(0, maximum=10_000)),
     ConfigKey("compact_after", "compact_after", _integer(10)),
+    ConfigKey("compact_at", "compact_at", _share),
+    ConfigKey("project_instructions", "project_instructions", SettingsTable.flag, limit=True),
     ConfigKey("remind_after", "remind_after", _reminder, show=lambda after: False if after is None else after),
     ConfigKey("delegation_depth", "delegation_depth", _integer(0, maximum=10), limit=True),
 )

@@ -3,8 +3,8 @@
 Its questions, in this order; the first that applies decides:
 
     cancelled? · suspended? · timed out? · error or cut off? · limit reached? · calls to answer? ·
-    message pending? · nothing open? · continuation off? · everything waiting? · stalled? ·
-    continuation limit? · else: continue
+    message pending? · nothing open? (then a goal is judged) · continuation off? · everything waiting? ·
+    stalled? (first: one attempt at the next item in a fresh context) · continuation limit? · else: continue
 
 The loop of our own agents and the hooks of third-party agents use the same rules.
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from punchlist.kernel.text import quoted, visible
+from punchlist.kernel.text import quoted, visible, without_tags
 
 
 class Reason(StrEnum):
@@ -32,9 +32,11 @@ class Reason(StrEnum):
     ERROR = "error"
 
 
-STALLED_AFTER: Final = 3
-"""Consecutive continuations without a change of the list."""
 WINDOW_SHARE: Final = 0.9
+MAX_CONTINUATIONS: Final = 50
+"""Of one turn, whatever they brought."""
+WARNING_CALLS: Final = 2
+"""The model is told this many calls before a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,17 @@ class OpenItem:
     in_progress: bool = False
     waits_for: str | None = None
     """A description of what it waits for; None if it can be worked on."""
+    list: str = "plan"
+    """The list that it belongs to: `plan` or `checklist`; `item` or `verdict` in a turn that has to bring only that."""
+    number: int | None = None
+    """Its position in the plan, by which a model can name it."""
+    dropped: bool = False
+    """It was left out of the checklist without being finished."""
+
+    @property
+    def reference(self) -> str:
+        """How a model names the item in a tool call."""
+        return f"id {self.number if self.number is not None else self.id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +67,9 @@ class Limits:
     more_iterations: int = 10
     max_iterations: int = 50
     continuations: int = 10
+    """Continuations that brought nothing: a completed item gives one back (C4)."""
+    stall_after: int = 3
+    """Consecutive continuations without progress after which the turn has stalled (C5)."""
     tokens: int | None = None
     seconds: float | None = None
     cost: float | None = None
@@ -78,13 +94,17 @@ class TurnCounters(NamedTuple):
     allowed: int = 0
     """Iterations granted so far."""
     continuations: int = 0
+    """Continuations, less one for each item completed since (C4)."""
+    all_continuations: int = 0
     unchanged: int = 0
-    """Consecutive continuations that did not change the list."""
+    """Consecutive continuations without progress."""
     tokens: int = 0
     context: int = 0
-    """Tokens of the last request and its reply."""
+    """An estimate of the tokens of the next request."""
     seconds: float = 0.0
     cost: float = 0.0
+    next_cost: float = 0.0
+    """An estimate of the cost of the next request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +115,8 @@ class Situation:
     enabled: bool = True
     has_calls: bool = False
     """The reply has tool calls, and each has its result."""
+    finished: bool = False
+    """The only item of the turn has been left by one of its exits."""
     context_window: int | None = None
     cancelled: str | None = None
     suspended: str | None = None
@@ -107,6 +129,10 @@ class Situation:
     """A description of the error, or of why the reply was cut off."""
     pending_approvals: Sequence[str] = ()
     """Descriptions of calls that wait for a person."""
+    has_goal: bool = False
+    """Acceptance criteria decide whether the turn is completed."""
+    tried_fresh: frozenset[str] | None = None
+    """Ids of items that had an attempt in a fresh context; None if there is no such attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +146,18 @@ class Continue:
 
 
 @dataclass(frozen=True, slots=True)
+class TryFresh:
+    """The turn would stall: one attempt at the item in a fresh context (C5)."""
+
+    item: OpenItem
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Nothing is open: the goal of the turn is judged (V3)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     on: tuple[str, ...]
 
@@ -130,62 +168,99 @@ class Stop:
     why: str
 
 
-Decision = Proceed | Continue | Wait | Stop
+Decision = Proceed | Continue | TryFresh | Judge | Wait | Stop
 
 
 def decide(now: Situation) -> Decision:
     if now.cancelled is None and now.suspended is not None:
         return Wait((now.suspended,))
-    return _must_stop(now) or _unfinished_calls(now) or (Proceed() if now.message_pending else _decide_by_list(now))
+    return must_stop(now) or _unfinished_calls(now) or (Proceed() if now.message_pending else _decide_by_list(now))
 
 
-def _must_stop(now: Situation) -> Stop | None:
+def must_stop(now: Situation) -> Stop | None:
+    """What ends a turn whatever is open: a person, an error or a limit."""
     if now.cancelled is not None:
         return Stop(Reason.CANCELLED, now.cancelled)
     if now.timed_out:
         return Stop(Reason.BUDGET, f"the time limit of {now.limits.seconds:g} seconds is reached")
     if now.failure is not None:
         return Stop(Reason.ERROR, now.failure)
-    if not now.has_calls and not now.open:
+    if now.finished or (not now.has_calls and not now.open):
         # The turn is about to complete, so a limit reached now stops nothing.
         return None
     return _limit(now)
 
 
 def _limit(now: Situation) -> Stop | None:
+    """Budgets are checked before the request that would exceed them (C6)."""
     spent, limits = now.counters, now.limits
     if spent.iterations >= limits.iterations(spent.allowed, spent.iterations, bool(now.open)):
         return Stop(Reason.CAPPED, f"limit of {spent.iterations} iterations reached")
-    if now.context_window is not None and spent.context >= WINDOW_SHARE * now.context_window:
+    if now.context_window is not None and spent.context > WINDOW_SHARE * now.context_window:
         return Stop(
-            Reason.BUDGET, f"{spent.context:,} of the {now.context_window:,} tokens of the context window are used"
+            Reason.BUDGET,
+            f"the next request needs about {spent.context:,} of {now.context_window:,} tokens of the context window",
         )
-    if limits.tokens is not None and spent.tokens >= WINDOW_SHARE * limits.tokens:
-        return Stop(Reason.BUDGET, f"{spent.tokens:,} of {limits.tokens:,} tokens are used")
+    if limits.tokens is not None and spent.tokens + spent.context > WINDOW_SHARE * limits.tokens:
+        return Stop(
+            Reason.BUDGET,
+            f"{spent.tokens:,} of {limits.tokens:,} tokens are used; the next request needs about {spent.context:,}",
+        )
     if limits.seconds is not None and spent.seconds >= limits.seconds:
         return Stop(Reason.BUDGET, f"{spent.seconds:.0f} of {limits.seconds:g} seconds are used")
-    if limits.cost is not None and spent.cost >= limits.cost:
-        return Stop(Reason.BUDGET, f"${spent.cost:.4f} of ${limits.cost:g} are used")
+    if limits.cost is not None and (spent.cost >= limits.cost or spent.cost + spent.next_cost > limits.cost):
+        return Stop(
+            Reason.BUDGET,
+            f"${spent.cost:.4f} of ${limits.cost:g} are used; the next request costs about ${spent.next_cost:.4f}",
+        )
     return None
+
+
+def limit_warning(spent: TurnCounters, limits: Limits, anything_open: bool) -> str | None:
+    """A warning for the model shortly before a limit (T9); None if no limit is near."""
+    near = "Finish what you can, keep the list up to date, and report what is left."
+    left = limits.iterations(spent.allowed, spent.iterations, anything_open) - spent.iterations
+    if 0 < left <= WARNING_CALLS:
+        return f"{_calls(left)} left before the limit of model calls. {near}"
+    if limits.tokens is not None and spent.context:
+        left = int((WINDOW_SHARE * limits.tokens - spent.tokens) // spent.context)
+        if left <= WARNING_CALLS:
+            return f"About {_calls(max(left, 1))} left before the token limit. {near}"
+    if limits.cost is not None and spent.next_cost:
+        left = int((limits.cost - spent.cost) // spent.next_cost)
+        if left <= WARNING_CALLS:
+            return f"About {_calls(max(left, 1))} left before the cost limit. {near}"
+    return None
+
+
+def _calls(count: int) -> str:
+    return f"{count} model call{' is' if count == 1 else 's are'}"
 
 
 def _unfinished_calls(now: Situation) -> Decision | None:
     if now.pending_approvals:
         return Wait(tuple(now.pending_approvals))
+    if now.finished:
+        return Stop(Reason.COMPLETED, "the item has ended")
     return Proceed() if now.has_calls else None
 
 
 def _decide_by_list(now: Situation) -> Decision:
     if not now.open:
-        return Stop(Reason.COMPLETED, "nothing is open")
+        return Judge() if now.has_goal else Stop(Reason.COMPLETED, "nothing is open")
     if not now.enabled:
         return Stop(Reason.OPEN, f"{_count(now.open)} open, and continuation is off")
     if all(item.waits_for is not None for item in now.open):
         return Wait(tuple(f"{visible(item.title)}: {item.waits_for}" for item in now.open))
-    if now.counters.unchanged >= STALLED_AFTER:
-        return Stop(Reason.STALLED, f"the list did not change in {now.counters.unchanged} continuations")
+    if now.counters.unchanged >= now.limits.stall_after:
+        following = next_item(now.open)
+        if now.tried_fresh is not None and following is not None and following.id not in now.tried_fresh:
+            return TryFresh(following)
+        return Stop(Reason.STALLED, f"no progress in {now.counters.unchanged} continuations")
     if now.counters.continuations >= now.limits.continuations:
         return Stop(Reason.CAPPED, f"limit of {now.counters.continuations} continuations reached")
+    if now.counters.all_continuations >= MAX_CONTINUATIONS:
+        return Stop(Reason.CAPPED, f"limit of {MAX_CONTINUATIONS} continuations in one turn reached")
     return Continue(continuation_prompt(now.open))
 
 
@@ -196,15 +271,31 @@ def next_item(open: Sequence[OpenItem]) -> OpenItem | None:
 
 
 def continuation_prompt(open: Sequence[OpenItem]) -> str:
-    """The prompt for a model that stops while items are open (C3)."""
+    """The prompt for a model that stops while items are open (C3). It names every option the item's list has."""
     following = next_item(open)
     assert following is not None
     which = "current" if following.in_progress else "next"
-    return (
-        f"{_count(open)} still open. The {which} item is: {quoted(following.title)} (id {following.id}). "
-        "Work on it now and mark it completed when it is done. If it cannot be done, cancel it with the reason. "
-        "Do not answer the user before the list is clear."
-    )
+    title = quoted(without_tags(following.title))
+    if following.list == "verdict":
+        return "There is no verdict yet. Look at what you need, then call give_verdict."
+    if following.list == "item":
+        return (
+            f"{title} is not finished. Continue with it now. When it is done, call finish_item with the outcome; if it "
+            "cannot be done, cannot_do_item with the reason; if it needs an answer of a person, ask_person."
+        )
+    if following.list == "checklist":
+        named = f"{title}, which you dropped from the list" if following.dropped else title
+        options = (
+            "Do it now and mark it completed with TodoWrite. If it will not be done, send it with status cancelled and "
+            "the reason."
+        )
+    else:
+        named = f"{title} ({following.reference})"
+        options = (
+            "Do it now and end it with complete_todo. If it needs a person, call wait_todo with the question. If it "
+            "will not be done, call complete_todo with status cancelled and the reason."
+        )
+    return f"{_count(open)} still open. The {which} item is: {named}. {options} Answer the user when the list is clear."
 
 
 def ending_text(reason: Reason, why: str, left: Sequence[OpenItem]) -> str:

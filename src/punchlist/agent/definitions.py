@@ -13,6 +13,9 @@ from punchlist.config import CONTINUATIONS, CONTINUES
 from punchlist.kernel.actors import Role
 
 PLAN_TOOLS: Final = ("create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo")
+OWN_LIST_TOOLS: Final = ("create_todo", "start_todo", "complete_todo")
+"""Plan tools of a worker that keeps a list of its own."""
+CHECKLIST_TOOL: Final = "TodoWrite"
 MISSION_TOOLS: Final = ("mission_todo_create", "mission_todo_update", "mission_todo_list")
 COMPLETE_TOOL: Final = "mission_todo_complete"
 LEAD: Final = "mission-lead"
@@ -23,8 +26,12 @@ SUPERVISOR_TOOLS: Final = (*PLAN_TOOLS, DELEGATE)
 READ_TOOLS: Final = ("read_file", "list_directory", "find_files", "search_text")
 HISTORY: Final = 10
 COMPACT_AFTER: Final = 50
+COMPACT_AT: Final = 0.7
 REMIND_AFTER: Final = 10
 DEPTH: Final = 1
+LISTS: Final = ("plan", "checklist", "both")
+"""The kinds of list that an agent can have (T13)."""
+STRATEGIES: Final = ("loop", "drive")
 _YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
 _NO: Final = frozenset({"0", "false", "f", "no", "n", "off"})
 _MAX_DIGITS: Final = 9
@@ -42,6 +49,14 @@ class AgentDefinition:
     """None for the model of the run."""
     fallback: str | None = None
     """The model to use after the first one has failed."""
+    lists: str = "both"
+    """The lists it may use, one of `LISTS`; limits `tools`."""
+    strategy: str = "loop"
+    """One of `STRATEGIES`: the agent works on its list, or the loop gives it one item at a time (V5)."""
+    verify: bool = True
+    """Completed items need evidence, and their checks are run (V1, V2)."""
+    judge_model: str | None = None
+    """The model that judges goals; None for the agent's own."""
     todo_driven: bool = False
     check_interval: float = 0.0
     """Seconds before a continuation."""
@@ -53,6 +68,10 @@ class AgentDefinition:
     history: int = HISTORY
     """Messages of earlier turns in its context."""
     compact_after: int = COMPACT_AFTER
+    project_instructions: bool = True
+    """Reads the project's AGENTS.md, CLAUDE.md or GEMINI.md, if the user has trusted it."""
+    compact_at: float = COMPACT_AT
+    """The share of the context window at which older messages become a summary."""
     remind_after: int | None = REMIND_AFTER
     """Model requests without a change of the list before a reminder; None for no reminders."""
     role: Role = Role.SUPERVISOR
@@ -60,6 +79,8 @@ class AgentDefinition:
 
     def may_call(self, tool: str) -> bool:
         if tool in SUPERVISOR_TOOLS and not self.delegates:
+            return False
+        if (tool in PLAN_TOOLS and self.lists == "checklist") or (tool == CHECKLIST_TOOL and self.lists == "plan"):
             return False
         return any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
@@ -74,15 +95,26 @@ def with_overrides(
     tokens: int | None = None,
     seconds: float | None = None,
     cost: float | None = None,
+    stall_after: int | None = None,
+    lists: str | None = None,
+    strategy: str | None = None,
 ) -> AgentDefinition:
     """The definition changed by flags and environment; None leaves a value unchanged."""
-    limits = cap_iterations(agent.limits, iterations) if iterations is not None else agent.limits
-    budget: dict[str, Any] = {"continuations": continuations, "tokens": tokens, "seconds": seconds, "cost": cost}
+    limits: dict[str, Any] = {
+        "continuations": continuations,
+        "tokens": tokens,
+        "seconds": seconds,
+        "cost": cost,
+        "stall_after": stall_after,
+        # A limit given by flag holds with and without a plan (T9).
+        "base_iterations": iterations,
+        "max_iterations": iterations,
+    }
+    own: dict[str, Any] = {"model": model, "todo_driven": continues, "lists": lists, "strategy": strategy}
     return replace(
         agent,
-        model=agent.model if model is None else model,
-        todo_driven=agent.todo_driven if continues is None else continues,
-        limits=replace(limits, **{name: value for name, value in budget.items() if value is not None}),
+        limits=replace(agent.limits, **{name: value for name, value in limits.items() if value is not None}),
+        **{name: value for name, value in own.items() if value is not None},
     )
 
 
@@ -99,7 +131,7 @@ def cap_iterations(limits: Limits, iterations: int) -> Limits:
     return replace(limits, base_iterations=min(limits.base_iterations, iterations), max_iterations=iterations)
 
 
-_WORK_TOOLS: Final = (*READ_TOOLS, "write_file", "edit_file", "run_command", "TodoWrite", "*__*")
+_WORK_TOOLS: Final = (*READ_TOOLS, "write_file", "edit_file", "run_command", CHECKLIST_TOOL, "*__*")
 
 _MISSIONS: Final = {
     agent.name: agent
@@ -113,6 +145,7 @@ _MISSIONS: Final = {
             delegates=True,
             # Their requests are todos of a mission already.
             remind_after=None,
+            lists="plan",
             role=Role.LEAD,
         ),
         AgentDefinition(
@@ -123,6 +156,7 @@ _MISSIONS: Final = {
             todo_driven=True,
             delegates=True,
             remind_after=None,
+            lists="plan",
             role=Role.OWNER,
         ),
     )
@@ -138,13 +172,14 @@ BUILT_IN: Final = {
             SUPERVISOR,
             (*_WORK_TOOLS, *SUPERVISOR_TOOLS),
             "takes a request, plans it and gets it done",
+            lists="plan",
             todo_driven=True,
             delegates=True,
         ),
         AgentDefinition(
             "researcher",
             RESEARCHER,
-            (*READ_TOOLS, "TodoWrite", "*__*"),
+            (*READ_TOOLS, CHECKLIST_TOOL, "*__*"),
             "finds information by reading and searching; changes nothing",
         ),
         AgentDefinition(
@@ -152,12 +187,13 @@ BUILT_IN: Final = {
             CODER,
             _WORK_TOOLS,
             "changes code and runs checks to show that it works",
+            lists="checklist",
             todo_driven=True,
         ),
         AgentDefinition(
             "writer",
             WRITER,
-            (*READ_TOOLS, "write_file", "edit_file", "TodoWrite"),
+            (*READ_TOOLS, "write_file", "edit_file", CHECKLIST_TOOL),
             "writes and edits texts",
         ),
     )

@@ -10,23 +10,27 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.resume import restore
-from punchlist.agent.turn import TurnResult
+from punchlist.agent.resume import RestoredTurn, restore
+from punchlist.agent.turn_model import TurnResult
+from punchlist.agent.work_log import WorkLog
 from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotFound, PunchlistError
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.kernel.text import line_problem, raw_problem
+from punchlist.kernel.text import line_problem, raw_problem, visible_block
 from punchlist.models.model import Reply, UserText
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.lifecycle import UnfinishedCode
 from punchlist.toolcalls.tool import Arguments, BaseTool, Effect, Schema, ToolContext, ToolFailure
+from punchlist.verification.model import EvidenceCall
 
 if TYPE_CHECKING:
+    from punchlist.agent.item_task import ItemTask
     from punchlist.agent.runtime import AgentRuntime
-    from punchlist.agent.turn import TurnRequest
+    from punchlist.agent.turn_model import TurnRequest
 
 NAME: Final = "delegate"
 MAX_MISSION_LENGTH: Final = 50_000
+MAX_CALLS_SHOWN: Final = 20
 TIME_LIMIT: Final = 24 * 3_600.0
 """Seconds. Workers have limits of their own."""
 
@@ -110,21 +114,32 @@ class DelegateTool(BaseTool):
             return await self._queue.submit(interrupted or running.call_id, worker.name, mission, todo_id)
         if todo_id:
             await self._runner.start_todo(todo_id)
+            mission = await self._runner.with_item(mission, todo_id)
         resumed = interrupted is not None
         running.output(f"{worker.name} {'resumed' if resumed else 'started'}\n")
         result = await self._runner.run(worker, mission, resumed=resumed)
         running.output(f"{worker.name} ended: {result.reason}\n")
         match result.reason:
             case Reason.COMPLETED:
+                report = with_work(result)
                 if todo_id:
-                    await self._runner.record_report(todo_id, result.text)
-                return result.text or "The worker's report is empty."
+                    await self._runner.record_report(todo_id, report)
+                return report
             case Reason.WAITING:
                 raise WorkerWaiting(f"{worker.name}: {result.why}")
         message = f"The {worker.name} did not finish. {result.text}"
         if todo_id and result.reason is not Reason.CANCELLED:
             message = f"{message}\n\n{await self._runner.record_failure(todo_id, f'{result.reason}: {result.why}')}"
         raise ToolFailure(message)
+
+
+def with_work(result: TurnResult) -> str:
+    """The report of a worker, and what it did."""
+    report = result.text or "The worker's report is empty."
+    if not result.work:
+        return f"{report}\n\n(It made no successful tool call.)"
+    calls = "\n".join(f"- {call.tool}: {call.summary}" for call in result.work[-MAX_CALLS_SHOWN:])
+    return f"{report}\n\nWhat it did ({len(result.work)} successful calls):\n{calls}"
 
 
 class SubagentRunner:
@@ -136,7 +151,9 @@ class SubagentRunner:
         self._scope = scope
         self._call = make_bridge(runtime.site.store)
 
-    async def run(self, worker: AgentDefinition, mission: str, *, resumed: bool) -> TurnResult:
+    async def run(
+        self, worker: AgentDefinition, mission: str, *, resumed: bool, item: ItemTask | None = None
+    ) -> TurnResult:
         """`resumed`: an interrupted call of this mission is run again."""
         parent = self._request
         request = replace(
@@ -148,13 +165,17 @@ class SubagentRunner:
             parent=self._scope.turn_id,
             depth=parent.depth + 1,
             max_depth=parent.depth_limit,
+            item=item,
+            driven=None,
+            take_over=None,
+            until=None,
         )
         turn = await self._interrupted_turn(worker, mission) if resumed else None
         if turn is None:
             return await self._runtime.run_turn(request)
         if turn.open:
             return await self._runtime.run_turn(replace(request, goal=None), turn.id)
-        return await self._stored_result(turn)
+        return await self._stored_result(turn, item)
 
     async def _interrupted_turn(self, worker: AgentDefinition, mission: str) -> StoredTurn | None:
         conversations = self._runtime.conversations
@@ -165,9 +186,11 @@ class SubagentRunner:
                     return turn
         return None
 
-    async def _stored_result(self, turn: StoredTurn) -> TurnResult:
+    async def _stored_result(self, turn: StoredTurn, item: ItemTask | None) -> TurnResult:
         """The result of a worker that had finished before the program ended."""
         before = restore(await self._call(self._runtime.conversations.turn_messages, turn.id))
+        if item is not None:
+            item.restore(before.messages)
         texts = (m.text for m in reversed(before.messages) if isinstance(m, Reply | UserText) and m.text)
         reason, _, why = (turn.end_reason or "").partition(": ")
         return TurnResult(
@@ -179,7 +202,21 @@ class SubagentRunner:
             before.counters.continuations,
             before.usage,
             (),
+            work=_work_of(before),
         )
+
+    async def with_item(self, mission: str, todo_id: str) -> str:
+        """The mission with the context, criteria and check of its item (T12)."""
+        todo = await self._call(self._runtime.plans.find, self._scope, todo_id)
+        check = todo.verified().check
+        fields = {
+            "Item": todo.title,
+            "Context": todo.context,
+            "Done when": todo.completion_criteria,
+            "Check": check.description if check else "",
+        }
+        lines = [f"{name}: {visible_block(text)}" for name, text in fields.items() if text]
+        return "\n".join([mission, "", *lines])
 
     async def start_todo(self, todo_id: str) -> None:
         plans = self._runtime.plans
@@ -188,7 +225,8 @@ class SubagentRunner:
         except (IllegalTransition, Conflict):
             # Only one task is in progress at a time; a second one, or a repeated one, is worked on all the same.
             plan = await self._call(plans.list, self._scope)
-            if todo_id not in [todo.id for todo in plan.items] or todo_id in plan.waits:
+            found = await self._call(plans.find, self._scope, todo_id)
+            if found.id not in [todo.id for todo in plan.items] or found.id in plan.waits:
                 raise
 
     async def record_report(self, todo_id: str, report: str) -> None:
@@ -206,3 +244,9 @@ class SubagentRunner:
         if failed.retry:
             return "The task is pending again: try it once more, with another mission or yourself."
         return "This was the second attempt, so the task is skipped. Continue with the rest."
+
+
+def _work_of(before: RestoredTurn) -> tuple[EvidenceCall, ...]:
+    log = WorkLog()
+    log.restore(before.messages)
+    return log.all_work

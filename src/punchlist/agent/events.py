@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from punchlist.agent.list_state import ListState
-    from punchlist.agent.turn import TurnResult
+    from punchlist.agent.turn_model import TurnResult
+    from punchlist.models.model import Usage
     from punchlist.toolcalls.model import ToolCall
 
 
@@ -41,6 +42,9 @@ class ReplyReceived(AgentEvent):
 
     text: str
     calls: int
+    usage: Usage
+    cost: float | None
+    """In dollars; None if the model's price is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,17 @@ class Continued(AgentEvent):
 
     count: int
     limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextCompacted(AgentEvent):
+    """A summary has replaced older messages in the context of the model."""
+
+    before_tokens: int
+    """An estimate for the next request."""
+    after_tokens: int
+    messages: int
+    """How many the summary replaces."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from punchlist.agent.continuation import OpenItem
+from punchlist.agent.continuation import OpenItem, next_item
 from punchlist.checklist import render
 from punchlist.checklist import repository as checklist_repository
 from punchlist.checklist.lifecycle import ChecklistStatus
@@ -16,7 +16,7 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import turn_stream
 from punchlist.errors import StoreDamaged
-from punchlist.kernel.text import excerpt, quoted, visible
+from punchlist.kernel.text import excerpt, quoted, visible, without_tags
 from punchlist.plan import repository as plan_repository
 from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanStatus
 from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo, plan_stream
@@ -24,6 +24,8 @@ from punchlist.storage.store import Store, Transaction
 
 MAX_SHOWN = 30
 """Plan tasks shown to the model; `list_todo` returns the rest."""
+MAX_CONTEXT_LENGTH = 2_000
+"""Characters of the current item's context, and of its criteria."""
 MAX_REPORT_LENGTH = 200
 """Characters of a worker's report shown with its task."""
 
@@ -34,6 +36,7 @@ class ListItem(NamedTuple):
     title: str
     status: str
     note: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,10 @@ class ListState:
         return hashlib.sha256(repr(self.version).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
+class ReadableLists(Protocol):
+    def read(self) -> ListState: ...
+
+
 class TurnLists:
     """The plan of the turn and the checklist of its session, if the agent uses them."""
 
@@ -70,14 +77,8 @@ class TurnLists:
         *,
         plan: bool,
         checklist: bool,
-        since: str | None = None,
         extra_state: Callable[[], str] | None = None,
     ) -> None:
-        """The checklist's items count as open only if it changed after `since`, or after the first read if `since` is
-        None: a checklist from before the turn is shown to the model but does not keep the turn going."""
-        self._since = since
-        self._earlier_revision: int | None = None
-        """The checklist's revision from before the turn; -1 if it was written during the turn."""
         self._extra_state = extra_state
         self._store = store
         self._scope = scope
@@ -96,7 +97,7 @@ class TurnLists:
         state = self._cached()
         if self._extra_state is None or not (extra := self._extra_state()):
             return state
-        return replace(state, text="\n\n".join(part for part in (state.text, extra) if part))
+        return replace(state, text="\n\n".join(part for part in (state.text, without_tags(extra)) if part))
 
     def _cached(self) -> ListState:
         # Called before every model request; usually nothing has changed, and then no SQL runs.
@@ -118,9 +119,6 @@ class TurnLists:
             checklist, problems = self._checklist(tx)
             turn = conversation_repository.find_turn(tx, self._scope.turn_id)
             end_reason = turn.end_reason if turn is not None and not turn.open else None
-            if self._earlier_revision is None and checklist is not None:
-                written = self._since is not None and (checklist.updated_at or "") >= self._since
-                self._earlier_revision = -1 if written else checklist.revision
             key = (rows, checklist.revision if checklist else problems, end_reason)
             self._waits = plan_repository.rows_have_conditions(rows)
             if self._last is not None and self._last[0] == key and not self._waits:
@@ -132,15 +130,14 @@ class TurnLists:
 
     def _state(self, plan: PlanSnapshot, checklist: Checklist | None, problems: tuple[str, ...]) -> ListState:
         items = checklist.items if checklist else ()
-        own = items if checklist and checklist.revision != self._earlier_revision else ()
         plan_text = _plan_text(plan)
         shown = [plan_text, f"Checklist:\n{render.render_for_model(checklist)}" if checklist and items else ""]
         return ListState(
-            (*_open_tasks(plan), *_open_items(own)),
-            "\n\n".join(part for part in shown if part),
+            (*_open_tasks(plan), *_open_items(items)),
+            without_tags("\n\n".join(part for part in shown if part)),
             (checklist.revision if checklist else 0, *((todo.id, todo.status, todo.outcome) for todo in plan.todos)),
             (*plan.problems, *problems),
-            (*_plan_items(plan), *(ListItem(render.item_label(item), item.status) for item in own)),
+            (*_plan_items(plan), *(ListItem(render.item_label(item), item.status, id=item.id) for item in items)),
             plan_text,
             checklist,
         )
@@ -156,7 +153,9 @@ class TurnLists:
 
 def _open_tasks(plan: PlanSnapshot) -> list[OpenItem]:
     return [
-        OpenItem(todo.id, todo.title, todo.status is PlanStatus.IN_PROGRESS, _waits(plan, todo))
+        OpenItem(
+            todo.id, todo.title, todo.status is PlanStatus.IN_PROGRESS, _waits(plan, todo), number=todo.priority + 1
+        )
         for todo in plan.todos
         if todo.status in OPEN
     ]
@@ -169,15 +168,21 @@ def _waits(plan: PlanSnapshot, todo: TurnTodo) -> str | None:
 
 def _open_items(items: Sequence[ChecklistItem]) -> list[OpenItem]:
     return [
-        OpenItem(item.id, item.content, in_progress=item.status is ChecklistStatus.IN_PROGRESS)
+        OpenItem(
+            item.id,
+            item.content,
+            in_progress=item.status is ChecklistStatus.IN_PROGRESS,
+            list="checklist",
+            dropped=item.status is ChecklistStatus.DROPPED,
+        )
         for item in items
-        if item.status is not ChecklistStatus.COMPLETED
+        if item.is_open
     ]
 
 
 def _plan_items(plan: PlanSnapshot) -> list[ListItem]:
     notes = {id: f"waits for {'; '.join(waits)}" for id, waits in plan.waits.items()}
-    return [ListItem(todo.title, todo.status, notes.get(todo.id, "")) for todo in plan.todos]
+    return [ListItem(todo.title, todo.status, notes.get(todo.id, ""), todo.id) for todo in plan.todos]
 
 
 def _answer(answer: ConditionAnswer) -> str:
@@ -186,13 +191,17 @@ def _answer(answer: ConditionAnswer) -> str:
 
 
 def _plan_text(plan: PlanSnapshot) -> str:
+    """The open items by number, the current one in full."""
     if not plan.todos:
         return ""
     left = [todo for todo in plan.todos if todo.status in OPEN]
-    lines = [f"Plan: {len(plan.todos) - len(left)} of {len(plan.todos)} tasks ended."]
+    lines = [f"Plan: {len(plan.todos) - len(left)} of {len(plan.todos)} items ended."]
+    current = next_item(_open_tasks(plan))
     for todo in left[:MAX_SHOWN]:
         mark = ">" if todo.status is PlanStatus.IN_PROGRESS else " "
-        lines.append(f"[{mark}] {visible(todo.title)} (id {todo.id})")
+        lines.append(f"{todo.priority + 1}. [{mark}] {visible(todo.title)}")
+        if current is not None and current.id == todo.id:
+            lines += [f"    {line}" for line in _in_full(todo)]
         if todo.outcome is not None:
             lines.append(f"    its worker has reported: {excerpt(todo.outcome, MAX_REPORT_LENGTH)}")
         if waits := _waits(plan, todo):
@@ -201,3 +210,12 @@ def _plan_text(plan: PlanSnapshot) -> str:
     if len(left) > MAX_SHOWN:
         lines.append(f"… and {len(left) - MAX_SHOWN} more")
     return "\n".join(lines)
+
+
+def _in_full(todo: TurnTodo) -> list[str]:
+    lines = []
+    if todo.context:
+        lines.append(f"context: {excerpt(todo.context, MAX_CONTEXT_LENGTH)}")
+    if todo.completion_criteria:
+        lines.append(f"done when: {excerpt(todo.completion_criteria, MAX_CONTEXT_LENGTH)}")
+    return lines

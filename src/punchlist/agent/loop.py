@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from punchlist.agent.continuation import Continue, Proceed, Stop, Wait, decide
-from punchlist.agent.turn import Turn, TurnResult
+from punchlist.agent.continuation import Continue, Judge, Proceed, Stop, TryFresh, Wait, decide
+from punchlist.agent.turn import Turn
+from punchlist.agent.turn_model import TurnResult
 from punchlist.models.model import Reply
 
 
@@ -20,7 +21,12 @@ async def run_loop(turn: Turn, goal: str | None) -> TurnResult:
     while True:
         reply = reply or await turn.ask()
         await turn.run_calls(reply)
-        match decide(await turn.situation(reply)):
+        decision = decide(await turn.situation(reply))
+        if isinstance(decision, Judge):
+            decision = await turn.judge()
+        elif isinstance(decision, TryFresh):
+            decision = await turn.try_fresh(decision.item)
+        match decision:
             case Proceed():
                 pass
             case Continue(prompt):
@@ -28,5 +34,6 @@ async def run_loop(turn: Turn, goal: str | None) -> TurnResult:
             case Wait(on):
                 return await turn.suspend(on)
             case Stop(reason, why):
+                await turn.report(reason, why)
                 return await turn.end(reason, why)
         reply = None

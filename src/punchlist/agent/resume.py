@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from punchlist.agent.compaction import kept_messages
 from punchlist.agent.continuation import OpenItem, Reason, TurnCounters
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.message_kinds import CONTINUATION, REMINDER, TEXT
+from punchlist.agent.message_kinds import COMPACTION, CONTINUATION, REMINDER, TEXT
 from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import Message as StoredMessage
 from punchlist.conversations.model import MessageRole, StoredTurn, TurnScope
@@ -20,12 +21,13 @@ from punchlist.errors import NotFound
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.text import visible
 from punchlist.models.model import CallReturn, Message, Reply, Usage
+from punchlist.plan.lifecycle import OPEN
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.approval_store import Approvals
 
 if TYPE_CHECKING:
     from punchlist.agent.runtime import AgentRuntime
-    from punchlist.agent.turn import TurnResult
+    from punchlist.agent.turn_model import TurnResult
 
 MAX_TURNS: Final = 10_000
 """Turns searched for the one to resume. Workers' turns are among them, and one turn can have hundreds."""
@@ -51,6 +53,8 @@ class RestoredTurn:
     """Calls whose results are among the messages."""
     reminded: bool = False
     """The last message is a reminder."""
+    compactions: Sequence[tuple[int, int]] = ()
+    """After how many messages the context was compacted, and how many of them stayed."""
 
     @property
     def last_text(self) -> str:
@@ -73,12 +77,34 @@ def restore(rows: Sequence[StoredMessage]) -> RestoredTurn:
         pending = None
     counters = TurnCounters(
         iterations=len(replies),
-        continuations=sum(row.kind == CONTINUATION for row in rows),
+        continuations=_counted_continuations(converted),
+        all_continuations=sum(row.kind == CONTINUATION for row in rows),
         tokens=usage.total,
         context=replies[-1].usage.total if replies else 0,
     )
     reminded = bool(converted) and converted[-1][0] == REMINDER
-    return RestoredTurn(messages, counters, usage, pending, answered, reminded)
+    return RestoredTurn(messages, counters, usage, pending, answered, reminded, _compactions(rows))
+
+
+def _compactions(rows: Sequence[StoredMessage]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    messages = 0
+    for row in rows:
+        if row.kind == COMPACTION and (kept := kept_messages(row.content)) is not None:
+            found.append((messages, kept))
+        messages += from_stored(row) is not None
+    return found
+
+
+def _counted_continuations(messages: Sequence[tuple[str, Message]]) -> int:
+    """Continuations, less one for each todo completed since (C4)."""
+    count = 0
+    for kind, message in messages:
+        if kind == CONTINUATION:
+            count += 1
+        elif isinstance(message, CallReturn) and message.tool == "complete_todo" and not message.failed:
+            count = max(count - 1, 0)
+    return count
 
 
 # --- resume a session -------------------------------------------------------------------------------------
@@ -90,7 +116,17 @@ async def resume_session(runtime: AgentRuntime, find_agent: FindAgent, signal: C
     agent = find_agent(last.agent_id)
     if last.open:
         return await runtime.resume(agent, last.id, signal)
-    return await runtime.run(agent, await _new_goal(runtime, last), signal)
+    return await runtime.run(agent, await _new_goal(runtime, last), signal, take_over=last.id)
+
+
+async def turn_to_take_over(runtime: AgentRuntime) -> str | None:
+    """The last turn of the session, if a new goal takes over its open items (T14)."""
+    call, scope = make_bridge(runtime.site.store), runtime.site.scope
+    for turn in await call(runtime.conversations.turns, scope.conversation_id, MAX_TURNS):
+        if turn.parent_turn_id is None:
+            plan = await call(runtime.plans.snapshot, TurnScope(scope.conversation_id, scope.actor, turn.id))
+            return turn.id if any(todo.status in OPEN for todo in plan.todos) else None
+    return None
 
 
 async def _last_turn(runtime: AgentRuntime, find_agent: FindAgent) -> StoredTurn:
@@ -121,20 +157,22 @@ async def _new_goal(runtime: AgentRuntime, turn: StoredTurn) -> str:
     messages = await call(runtime.conversations.turn_messages, turn.id)
     request = next((message.content for message in messages if message.kind == TEXT), "")
     scope = TurnScope(turn.conversation_id, runtime.site.scope.actor, turn.id)
-    lists = await call(runtime.lists(scope, turn.started_at).read)
+    lists = await call(runtime.lists(scope).read)
     return resume_prompt(request, turn.end_reason or "", lists.open)
+
+
+def original_request(request: str) -> str:
+    """The person's request: a turn that continues another one has it at the end of its own."""
+    return request.partition(_REQUEST)[2] if request.startswith(_CONTINUES) else request
 
 
 def resume_prompt(request: str, end_reason: str, open: Sequence[OpenItem]) -> str:
     """The goal of a turn that continues one that has ended (T14)."""
-    if request.startswith(_CONTINUES):
-        # The earlier turn continued another one: the original request is what counts.
-        request = request.partition(_REQUEST)[2]
-    items = "".join(f"\n- {visible(item.title)}" for item in open)
-    unfinished = f"\n\nThese items were not finished:{items}" if items else ""
+    request = original_request(request)
+    taken_over = f" Its {len(open)} open items are on your list." if open else ""
     return (
-        f"{_CONTINUES}The previous turn ended ({visible(end_reason)}). First check what is already done, "
-        f"then plan the rest.{unfinished}{_REQUEST}{request}"
+        f"{_CONTINUES}The previous turn ended ({visible(end_reason)}).{taken_over} First check what is already done, "
+        f"then finish the rest.{_REQUEST}{request}"
     )
 
 
@@ -158,7 +196,7 @@ async def is_resumable(runtime: AgentRuntime, turn_id: str) -> bool | None:
     turn = await call(runtime.conversations.current_turn, scope.conversation_id)
     if turn is None or turn.id != turn_id:
         return None
-    lists = await call(runtime.lists(scope, turn.started_at).read)
+    lists = await call(runtime.lists(scope).read)
     if await asyncio.to_thread(_awaits_approval, runtime, Approvals(store), scope):
         return False
     return not lists.open or any(item.waits_for is None for item in lists.open)

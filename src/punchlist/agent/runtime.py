@@ -8,18 +8,39 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from punchlist.agent.context import ModelContext, recent_messages
-from punchlist.agent.continuation import Reason
-from punchlist.agent.definitions import BUILT_IN, TOP_LEVEL_AGENTS, AgentDefinition
+from punchlist.agent.checks import CheckRunner, MetricCheck, PersonCheckTool, person_check
+from punchlist.agent.completion import ClaimSource, CompletionGate
+from punchlist.agent.context import ModelContext
+from punchlist.agent.continuation import OpenItem, Reason, Wait
+from punchlist.agent.definitions import BUILT_IN, OWN_LIST_TOOLS, TOP_LEVEL_AGENTS, AgentDefinition
 from punchlist.agent.delegation import AsyncDelegation, DelegateTool, SubagentRunner
+from punchlist.agent.drive import run_drive
+from punchlist.agent.earlier_turns import earlier_messages
 from punchlist.agent.events import CallChanged, EventListener, ToolOutput, TurnStarted
+from punchlist.agent.goals import (
+    GoalJudge,
+    GoalVerdict,
+    JudgeTask,
+    VerdictKind,
+    judge_agent,
+    judge_request,
+)
+from punchlist.agent.item_runner import ItemRunner
+from punchlist.agent.item_task import ItemClaims
+from punchlist.agent.list_claims import ListClaims, VerifiedChecklists, VerifiedPlans
 from punchlist.agent.list_state import TurnLists
 from punchlist.agent.loop import run_loop
-from punchlist.agent.prompts import system_prompt
+from punchlist.agent.message_kinds import GOAL
+from punchlist.agent.project_instructions import trusted_section
+from punchlist.agent.prompts import DRIVE_PLAN, plan_lines, system_prompt
 from punchlist.agent.resume import restore
+from punchlist.agent.take_over import take_over_items
 from punchlist.agent.tool_execution import ToolExecution
-from punchlist.agent.transcript import TurnLog, from_stored, single_line
-from punchlist.agent.turn import Turn, TurnDeps, TurnRequest, TurnResult
+from punchlist.agent.tool_offers import tool_offers
+from punchlist.agent.transcript import TurnLog, single_line
+from punchlist.agent.turn import Turn
+from punchlist.agent.turn_model import TurnDeps, TurnRequest, TurnResult, keeps_own_list, plan_scope
+from punchlist.agent.work_log import WorkLog
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
@@ -29,7 +50,8 @@ from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBus
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.processes import current_process
 from punchlist.kernel.text import raw_problem
-from punchlist.models.model import Message, Model, ToolOffer, Usage
+from punchlist.models.model import Message, Model, Usage
+from punchlist.plan.lifecycle import OPEN
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import plan_tools
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge
@@ -37,6 +59,7 @@ from punchlist.toolcalls.listeners import AskPerson, Listeners
 from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool, list_tool
 from punchlist.tools.tool_session import ToolSession, ToolSite, open_tool_session
+from punchlist.verification.goal import Goal, decode_goal
 
 DATABASE_OUTAGES: Final = (StoreUnavailable, StoreBusy)
 """Errors after which the database may come back."""
@@ -67,12 +90,22 @@ class AgentRuntime:
     """Text that follows the lists in the state of each model request."""
     ordered_calls: bool = True
     """The calls of a reply take effect in their order; otherwise they run concurrently."""
+    metric_check: MetricCheck | None = None
+    """Tells whether a metric of the mission meets its target, for checks."""
     shared_conversation: bool = False
     """Several agents take turns in the conversation; each sees only its own earlier turns."""
 
-    async def run(self, agent: AgentDefinition, goal: str, signal: CancelSignal) -> TurnResult:
-        """Run a new turn."""
-        return await self.run_turn(TurnRequest(agent, signal, goal))
+    async def run(
+        self,
+        agent: AgentDefinition,
+        goal: str,
+        signal: CancelSignal,
+        *,
+        take_over: str | None = None,
+        until: Goal | None = None,
+    ) -> TurnResult:
+        """Run a new turn, with copies of the open items of the turn `take_over`; completed only if `until` is met."""
+        return await self.run_turn(TurnRequest(agent, signal, goal, take_over=take_over, until=until))
 
     async def resume(self, agent: AgentDefinition, turn_id: str, signal: CancelSignal) -> TurnResult:
         """Resume a turn that was interrupted or suspended."""
@@ -100,14 +133,18 @@ class AgentRuntime:
             limit = agent.limits.continuations if agent.todo_driven else None
             self.on_event(TurnStarted(agent.name, stored.id, model.name, request.parent, resumed, limit))
         try:
-            async with self._tool_session(request, scope) as session:
-                deps = await self._deps(request, stored, scope, model, session, writer)
+            request = await self._prepared(request, scope)
+            if request.goal is None and request.parent is None:
+                request = replace(request, until=await self._stored_goal(stored.id))
+            claims = self._claims(request, scope)
+            async with self._tool_session(request, scope, claims) as session:
+                deps = await self._deps(request, stored, scope, model, session, writer, claims)
                 if resumed:
                     request.budget.restore(await self._workers_usage(scope), 0.0)
                 running = Turn(deps)
                 for note in session.notes:
                     running.note(note)
-                return await _run_to_end(running, request)
+                return await _run_to_end(running, request, self._item_runner(request, scope))
         except Exception as error:
             if request.left_open_on_outage and isinstance(error, DATABASE_OUTAGES):
                 raise
@@ -124,30 +161,63 @@ class AgentRuntime:
         model: Model,
         session: ToolSession,
         writer: TurnWriter,
+        claims: ClaimSource | None,
     ) -> TurnDeps:
-        store, tools = self.site.store, session.tools
+        store = self.site.store
+        tools = {name: tool for name, tool in session.tools.items() if not isinstance(tool, PersonCheckTool)}
         call = make_bridge(store)
         waits = self.wait_for_approval or self.ask is not None
-        lists = TurnLists(
+        lists = request.item or TurnLists(
             store,
             scope,
             plan="create_todo" in tools,
-            checklist="TodoWrite" in tools,
-            since=None if request.goal else stored.started_at,
+            checklist="TodoWrite" in tools or request.driven is not None,
             extra_state=self.extra_state,
         )
+        items = self._item_runner(request, scope)
+
+        async def try_item(goal: str, item: OpenItem) -> str | Wait | None:
+            assert items is not None
+            return await items.try_once(goal, item)
+
+        execution, work = ToolExecution(session, call, waits=waits), WorkLog()
+        checks = CheckRunner(execution, self.site.root, store.clock, person_check(session), self.metric_check)
         return TurnDeps(
             stored.id,
             request,
             model,
             list(tools),
-            ToolExecution(session, call, waits=waits),
+            CompletionGate(execution, work, claims, checks),
+            work,
             lists,
             TurnLog(writer, session.writer, call, store.clock),
-            await self._context(request, list(tools.values()), scope, call),
+            await self._context(request, model, list(tools.values()), scope, call),
             call,
+            self.site.root,
             self.on_event,
+            try_item if items is not None and request.driven is None else None,
+            self._judge(request, scope, checks),
         )
+
+    async def _stored_goal(self, turn_id: str) -> Goal | None:
+        """The acceptance criteria of a turn that is resumed."""
+        messages = await make_bridge(self.site.store)(self.conversations.turn_messages, turn_id)
+        return next((decode_goal(message.content) for message in messages if message.kind == GOAL), None)
+
+    def _judge(self, request: TurnRequest, scope: TurnScope, checks: CheckRunner) -> GoalJudge | None:
+        goal = request.until
+        if goal is None:
+            return None
+        runner = SubagentRunner(self, request, scope)
+
+        async def ask_judge(answer: str) -> GoalVerdict:
+            plan = await make_bridge(self.site.store)(self.plans.snapshot, scope)
+            task = JudgeTask()
+            mission = judge_request(goal, request.goal or "", "\n".join(plan_lines(plan.todos)), answer)
+            result = await runner.run(judge_agent(request.driven or request.agent), mission, resumed=False, item=task)
+            return task.verdict or GoalVerdict(VerdictKind.NONE, f"{result.reason}: {result.why}")
+
+        return GoalJudge(goal, checks, ask_judge if goal.criteria else None)
 
     async def _open_turn(self, request: TurnRequest, turn_id: str | None) -> StoredTurn:
         call, owner = make_bridge(self.site.store), current_process()
@@ -168,8 +238,25 @@ class AgentRuntime:
 
     # --- tools --------------------------------------------------------------------------------------------
 
-    def _tool_session(self, request: TurnRequest, scope: TurnScope) -> AbstractAsyncContextManager[ToolSession]:
-        always = {tool.name for tool in self.tools}
+    def _item_runner(self, request: TurnRequest, scope: TurnScope) -> ItemRunner | None:
+        """Works on items in fresh contexts; None for workers, whose own turn is one."""
+        if request.parent is not None or self.shared_conversation:
+            return None
+        return ItemRunner(self, request, scope, request.driven or request.agent)
+
+    def _claims(self, request: TurnRequest, scope: TurnScope) -> ClaimSource | None:
+        if not request.agent.verify:
+            return None
+        if request.item is not None:
+            return ItemClaims(request.item)
+        return ListClaims(self.plans, self.checklists, plan_scope(request, scope), make_bridge(self.site.store))
+
+    def _tool_session(
+        self, request: TurnRequest, scope: TurnScope, claims: ClaimSource | None
+    ) -> AbstractAsyncContextManager[ToolSession]:
+        always = {tool.name for tool in self.tools} | {PersonCheckTool.name}
+        if keeps_own_list(request):
+            always |= set(OWN_LIST_TOOLS)
         site = replace(
             self.site,
             scope=Scope(scope.conversation_id, scope.actor),
@@ -181,7 +268,7 @@ class AgentRuntime:
             mode=self.mode,
             ask=self.ask,
             listeners=self._listeners(request.agent.name, scope.turn_id),
-            extra=[*self.tools, *self._list_tools(request, scope)],
+            extra=[*self.tools, *self._list_tools(request, scope, claims)],
             allowed=lambda name: name in always or request.agent.may_call(name),
             ordered=self.ordered_calls,
         )
@@ -195,14 +282,22 @@ class AgentRuntime:
             on_output=lambda call_id, text: emit(ToolOutput(agent, turn_id, call_id, text)),
         )
 
-    def _list_tools(self, request: TurnRequest, scope: TurnScope) -> list[AgentTool]:
+    def _list_tools(self, request: TurnRequest, scope: TurnScope, claims: ClaimSource | None) -> list[AgentTool]:
         """The list tools that the role may use, and `delegate` if the agent has workers."""
-        role, call = scope.actor.role, make_bridge(self.site.store)
-        specs = [*plan_tools(lambda: self.plans)]
-        tools: list[AgentTool] = [list_tool(spec, scope, call) for spec in specs if role in spec.roles]
+        role, call, planner = scope.actor.role, make_bridge(self.site.store), plan_scope(request, scope)
+        plans, checklists = self.plans, self.checklists
+        tools: list[AgentTool] = []
+        if claims is not None:
+            tools.append(PersonCheckTool(self.site.command_tool(), self.site))
+        if request.item is not None:
+            return [*tools, *request.item.tools()]
+        if isinstance(claims, ListClaims):
+            plans, checklists = VerifiedPlans(plans, claims), VerifiedChecklists(checklists, claims)
+        specs = plan_tools(lambda: plans)
+        tools += [list_tool(spec, planner, call) for spec in specs if planner.actor.role in spec.roles]
         if request.parent is None:
             # The checklist belongs to the session: a worker would overwrite its supervisor's.
-            checklist = checklist_tools(lambda: self.checklists)
+            checklist = checklist_tools(lambda: checklists)
             tools += [list_tool(spec, scope, call) for spec in checklist if role in spec.roles]
             if self.top_level_tools is not None:
                 tools += self.top_level_tools(scope)
@@ -212,39 +307,74 @@ class AgentRuntime:
         return tools
 
     def _workers(self, request: TurnRequest) -> dict[str, AgentDefinition]:
-        if not request.agent.delegates or request.depth >= request.depth_limit:
+        if not request.agent.delegates or request.driven is not None or request.depth >= request.depth_limit:
             return {}
         excluded = (request.agent.name, *TOP_LEVEL_AGENTS)
         return {name: agent for name, agent in self.agents.items() if name not in excluded}
 
     # --- context ------------------------------------------------------------------------------------------
 
-    def lists(self, scope: TurnScope, since: str) -> TurnLists:
-        """Both lists of a top-level turn that started at `since`."""
-        return TurnLists(self.site.store, scope, plan=True, checklist=True, since=since)
+    def lists(self, scope: TurnScope) -> TurnLists:
+        """Both lists of a top-level turn."""
+        return TurnLists(self.site.store, scope, plan=True, checklist=True)
+
+    async def _prepared(self, request: TurnRequest, scope: TurnScope) -> TurnRequest:
+        """Copy the open items of the turn that this one takes over, and offer the tools of every list that has any."""
+        if request.agent.strategy == "drive" and request.parent is None:
+            if request.take_over is not None:
+                await make_bridge(self.site.store)(take_over_items, self.plans, request.take_over, scope)
+            return replace(request, agent=_planner(request.agent), driven=request.agent)
+        if request.parent is not None or self.shared_conversation:
+            return request
+        call, agent = make_bridge(self.site.store), request.agent
+        if request.take_over is not None:
+            await call(take_over_items, self.plans, request.take_over, scope)
+        needs = {"plan": self._has_open_checklist, "checklist": self._has_open_plan}.get(agent.lists)
+        if needs is None or not await call(needs, scope):
+            return request
+        # The plan tools are for agents that may delegate.
+        return replace(request, agent=replace(agent, lists="both", delegates=True))
+
+    def _has_open_checklist(self, scope: TurnScope) -> bool:
+        return any(item.is_open for item in self.checklists.get(scope.conversation_id).items)
+
+    def _has_open_plan(self, scope: TurnScope) -> bool:
+        return any(todo.status in OPEN for todo in self.plans.snapshot(scope).todos)
 
     async def _context(
-        self, request: TurnRequest, tools: Sequence[AgentTool], scope: TurnScope, call: AsyncBridge
+        self, request: TurnRequest, model: Model, tools: Sequence[AgentTool], scope: TurnScope, call: AsyncBridge
     ) -> ModelContext:
         agent = request.agent
         workers = {name: worker.description for name, worker in self._workers(request).items()}
         names = [tool.name for tool in tools]
-        system = system_prompt(agent.prompt, names, workspace=str(self.site.root), workers=workers)
-        offers = [ToolOffer(tool.name, tool.description, tool.input_schema) for tool in tools]
+        # The one that plans for others gets no instructions for working on a plan.
+        described = () if request.driven is not None else names
+        system = system_prompt(agent.prompt, described, workspace=str(self.site.root), workers=workers)
+        if agent.project_instructions:
+            section = await asyncio.to_thread(trusted_section, self.site.project or self.site.root, self.site.trust)
+            system = "\n\n".join(filter(None, (system, section)))
+        offers = tool_offers(tools)
         earlier: list[Message] = []
         if request.parent is None and agent.history:
-            recent, whose = self.conversations.recent, agent.name if self.shared_conversation else None
-            rows = await call(recent, scope.conversation_id, agent.history, except_turn=scope.turn_id, agent=whose)
-            messages = [message for row in rows if (message := from_stored(row)) is not None]
-            earlier = recent_messages(messages, agent.history)
+            texts, whose = self.conversations.earlier_texts, agent.name if self.shared_conversation else None
+            entries = await call(texts, scope.conversation_id, agent.history, scope.turn_id, whose)
+            earlier = earlier_messages(entries, agent.history, model.info.context_window)
         turns = await call(self.conversations.turns, scope.conversation_id, 2)
-        return ModelContext(system, offers, earlier, agent.compact_after, len(turns) < 2)
+        first, window = len(turns) < 2, model.info.context_window
+        return ModelContext(system, offers, earlier, agent.compact_after, first, window, agent.compact_at)
 
 
-async def _run_to_end(turn: Turn, request: TurnRequest) -> TurnResult:
+def _planner(agent: AgentDefinition) -> AgentDefinition:
+    """The agent that writes the plan of a turn whose items are worked on one by one."""
+    return replace(agent, prompt=DRIVE_PLAN, tools=("create_todo",), lists="plan", delegates=True, remind_after=None)
+
+
+async def _run_to_end(turn: Turn, request: TurnRequest, items: ItemRunner | None) -> TurnResult:
     """Run the loop so that the turn always ends with a named reason (C13), unless the caller resumes it."""
     outages = DATABASE_OUTAGES if request.left_open_on_outage else ()
     try:
+        if request.driven is not None and items is not None:
+            return await run_drive(turn, request.goal, items)
         return await run_loop(turn, request.goal)
     except outages:
         raise

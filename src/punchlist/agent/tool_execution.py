@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from punchlist.errors import Conflict
@@ -27,6 +27,8 @@ from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 from punchlist.toolcalls.tool import Arguments
 from punchlist.tools.tool_session import ToolSession
 
+CHECK_SUFFIX: Final = ".check"
+"""In the ids of calls that run a check. Models cannot choose ids."""
 _UNFINISHED: Final = frozenset(UnfinishedCode)
 
 
@@ -44,6 +46,10 @@ class CallResults:
 
     results: Sequence[CallReturn]
     waiting: Sequence[str]
+    codes: Mapping[str, str] = field(default_factory=dict)
+    """Codes of the errors, by call id."""
+    refused: Sequence[str] = ()
+    """Why claims of completion were refused, in one line each."""
 
 
 class ToolExecution:
@@ -69,7 +75,7 @@ class ToolExecution:
     async def resume(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
         """Like `run`, for calls that may have run before the program ended. Those that have not run in their order."""
         results: dict[str, CallReturn] = {}
-        unfinished = _Unfinished([], [], {}, {})
+        unfinished = _Unfinished([], [], {}, {}, {})
         for call in calls:
             attempt, found = await self._last_attempt(call)
             done = await self._resume_one(call, attempt, found, unfinished)
@@ -79,7 +85,14 @@ class ToolExecution:
         await self._apply_answers(unfinished.answers, signal)
         done_now = _results(unfinished.calls, await self._finished(batch))
         results |= {result.call_id: result for result in done_now.results}
-        return CallResults([results[call.id] for call in calls if call.id in results], done_now.waiting)
+        codes = {**unfinished.stored_codes, **done_now.codes}
+        return CallResults([results[call.id] for call in calls if call.id in results], done_now.waiting, codes)
+
+    async def run_check(self, call: RequestedCall, signal: CancelSignal) -> CallResults:
+        """Run the command of a check, or find its result from before."""
+        if call.tool not in self._tools:
+            return CallResults([CallReturn(call.id, call.tool, "This agent cannot run commands.", failed=True)], ())
+        return await self.resume([call], signal)
 
     async def _last_attempt(self, call: RequestedCall) -> tuple[int, StoredCall | None]:
         """The last attempt to run a call, and its number. Each attempt that was not finished is followed by another."""
@@ -106,6 +119,8 @@ class ToolExecution:
         elif found.error_code in _UNFINISHED and isinstance(tool, ResumableTool):
             tool.resume_call(_arguments(call), call.id)
         elif found.status in ENDED:
+            if found.error_code:
+                unfinished.stored_codes[call.id] = found.error_code
             return _stored_result(call, found)
         elif found.status == CallStatus.AWAITING_APPROVAL:
             request, approval = await self._reopen_question(found)
@@ -141,6 +156,8 @@ class _Unfinished(NamedTuple):
     requests: list[ToolCallRequest]
     questions: dict[str, ApprovalQuestion]
     answers: dict[str, ApprovalAnswer]
+    stored_codes: dict[str, str]
+    """Error codes of calls that had ended before."""
 
     def add_answer(self, call_id: str, approval: StoredApproval | None) -> None:
         if approval is not None and approval.answer is not None:
@@ -152,7 +169,7 @@ def _attempt_id(call: RequestedCall, number: int) -> str:
 
 
 def _request(call: RequestedCall, id: str) -> ToolCallRequest:
-    return ToolCallRequest(call.tool, _arguments(call), id)
+    return ToolCallRequest(call.tool, _arguments(call), id, by_loop=CHECK_SUFFIX in id)
 
 
 def _arguments(call: RequestedCall) -> Arguments:
@@ -161,7 +178,9 @@ def _arguments(call: RequestedCall) -> Arguments:
 
 
 def _results(calls: Sequence[RequestedCall], done: Sequence[ToolCall]) -> CallResults:
-    results, waiting = [], []
+    results: list[CallReturn] = []
+    waiting: list[str] = []
+    codes: dict[str, str] = {}
     for call, state in zip(calls, done, strict=True):
         match state:
             case SuccessfulToolCall(result=result):
@@ -171,6 +190,7 @@ def _results(calls: Sequence[RequestedCall], done: Sequence[ToolCall]) -> CallRe
             case CancelledToolCall(not_started=True):
                 waiting.append(f"{call.tool}: comes after a call that waits")
             case ErroredToolCall(error=error):
+                codes[call.id] = error.code
                 results.append(CallReturn(call.id, call.tool, error.message, failed=True))
             case CancelledToolCall(reason=reason):
                 results.append(CallReturn(call.id, call.tool, reason, failed=True))
@@ -178,7 +198,7 @@ def _results(calls: Sequence[RequestedCall], done: Sequence[ToolCall]) -> CallRe
                 waiting.append(f"{call.tool} ({request.call_id[-8:]}): {question.why}")
             case _:
                 waiting.append(f"{call.tool}: comes after a call that waits")
-    return CallResults(results, waiting)
+    return CallResults(results, waiting, codes)
 
 
 def _stored_result(call: RequestedCall, found: StoredCall) -> CallReturn:

@@ -8,12 +8,23 @@ is written together with the next message, which saves one transaction per itera
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import Reason
-from punchlist.agent.message_kinds import CONTINUATION, ENDING, REMINDER, REPLY, RESULT, RESUMED, TEXT
+from punchlist.agent.message_kinds import (
+    COMPACTION,
+    CONTINUATION,
+    ENDING,
+    FINAL,
+    GOAL,
+    REMINDER,
+    REPLY,
+    RESULT,
+    RESUMED,
+    TEXT,
+)
 from punchlist.conversations.model import Message as StoredMessage
 from punchlist.conversations.model import MessageRole, ModelCallRecord, NewMessage, NoticeKind
 from punchlist.conversations.turn_writer import TurnWriter, check_content
@@ -26,7 +37,10 @@ from punchlist.models.model import (
     FinishReason,
     Message,
     ModelRequest,
+    PartKind,
+    ProviderParts,
     Reply,
+    ReplyPart,
     RequestedCall,
     Usage,
     UserText,
@@ -37,10 +51,13 @@ if TYPE_CHECKING:
     from punchlist.toolcalls.batch_writer import BatchWriter
 
 MODEL_VISIBLE: Final = frozenset(
-    {TEXT, CONTINUATION, RESUMED, REMINDER, ENDING, *(notice.value for notice in NoticeKind)}
+    {TEXT, CONTINUATION, RESUMED, REMINDER, FINAL, ENDING, *(notice.value for notice in NoticeKind)}
 )
 """Kinds of messages that a model sees as user text."""
+LOOP_KINDS: Final = frozenset({CONTINUATION, RESUMED, REMINDER, FINAL, ENDING})
+"""Kinds of messages that the loop writes."""
 _ENCODE: Final = compact_encoder(ensure_ascii=False, sort_keys=False)
+_PART_FIELDS: Final = ("length", "text", "id", "signature", "details")
 RECHECK_AFTER: Final = 0.02
 """After a model request of this many seconds, the log checks whether the turn was ended meanwhile."""
 
@@ -67,12 +84,35 @@ def _json(value: Any) -> str:
 
 
 def _reply(reply: Reply) -> dict[str, Any]:
+    parts = {"parts": _parts(reply.provider_parts)} if reply.provider_parts is not None else {}
     return {
         "text": reply.text,
         "calls": [{"id": call.id, "tool": call.tool, "arguments": call.arguments} for call in reply.calls],
         "finish": reply.finish.value,
-        "usage": [reply.usage.input_tokens, reply.usage.output_tokens],
+        "usage": _tokens(reply.usage),
+        **parts,
     }
+
+
+def _parts(written: ProviderParts) -> dict[str, Any]:
+    parts = [
+        {name: value for name in _PART_FIELDS if (value := getattr(part, name))} | {"kind": part.kind.value}
+        for part in written.parts
+    ]
+    return {"model": written.model, "provider": written.provider, "parts": parts}
+
+
+def _parse_parts(found: Mapping[str, Any] | None) -> ProviderParts | None:
+    if found is None:
+        return None
+    parts = tuple(ReplyPart(**{**part, "kind": PartKind(part["kind"])}) for part in found["parts"])
+    return ProviderParts(found["model"], found["provider"], parts)
+
+
+def _tokens(usage: Usage) -> list[int]:
+    tokens = [usage.input_tokens, usage.output_tokens]
+    cache = [usage.cached_tokens, usage.cache_write_tokens]
+    return [*tokens, *cache] if any(cache) else tokens
 
 
 def from_stored(row: StoredMessage) -> Message | None:
@@ -81,36 +121,29 @@ def from_stored(row: StoredMessage) -> Message | None:
         if row.role == MessageRole.ASSISTANT and row.kind == REPLY:
             found = json.loads(row.content)
             calls = tuple(RequestedCall(call["id"], call["tool"], call["arguments"]) for call in found["calls"])
-            return Reply(found["text"], calls, FinishReason(found["finish"]), Usage(*found["usage"]))
+            usage, parts = Usage(*found["usage"]), _parse_parts(found.get("parts"))
+            return Reply(found["text"], calls, FinishReason(found["finish"]), usage, parts)
         if row.role == MessageRole.TOOL and row.kind == RESULT:
             found = json.loads(row.content)
             return CallReturn(found["id"], found["tool"], found["text"], found["failed"])
     except (ValueError, KeyError, TypeError) as error:
         raise StoreDamaged.not_as_written(f"Message {row.id!r}") from error
+    if row.kind == GOAL:
+        return UserText(_goal_text(row))
     if row.kind not in MODEL_VISIBLE or row.role not in (MessageRole.USER, MessageRole.SYSTEM):
         return None
     # A notice outside of any turn is marked as such, since it is not a request of a person.
-    return UserText(row.content if row.turn_id is not None else f"[posted to this chat: {row.kind}]\n{row.content}")
+    text = row.content if row.turn_id is not None else f"[posted to this chat: {row.kind}]\n{row.content}"
+    return UserText(text, from_person=row.kind not in LOOP_KINDS)
 
 
-def drop_unpaired_calls(messages: Sequence[Message]) -> list[Message]:
-    """Remove calls without results and results without calls: providers reject both."""
-    answered = {message.call_id for message in messages if isinstance(message, CallReturn)}
-    asked: set[str] = set()
-    kept: list[Message] = []
-    for message in messages:
-        match message:
-            case Reply() if not all(call.id in answered for call in message.calls):
-                if message.text:
-                    kept.append(Reply(message.text, (), message.finish, message.usage))
-            case Reply():
-                asked |= {call.id for call in message.calls}
-                kept.append(message)
-            case CallReturn() if message.call_id not in asked:
-                continue
-            case _:
-                kept.append(message)
-    return kept
+def _goal_text(row: StoredMessage) -> str:
+    from punchlist.verification.goal import decode_goal
+
+    try:
+        return decode_goal(row.content).text
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreDamaged.not_as_written(f"Message {row.id!r}") from error
 
 
 def single_line(reason: str) -> str:
@@ -162,8 +195,14 @@ class TurnLog:
         model, request, since = self._request
         return ModelCallRecord(model, request, output, error, since, timestamp(self._clock()))
 
+    async def save_goal(self, stored: str) -> None:
+        await self._write([NewMessage(MessageRole.USER.value, GOAL, stored)])
+
     async def save_message(self, message: Message, kind: str) -> None:
         await self._write([to_stored(message, kind)])
+
+    async def save_compaction(self, text: str) -> None:
+        await self._write([NewMessage(MessageRole.SYSTEM.value, COMPACTION, text)])
 
     async def _write(self, messages: Sequence[NewMessage], trace: ModelCallRecord | None = None) -> None:
         await self._calls.flushed()

@@ -1,42 +1,52 @@
-"""One turn of one agent: its request, its result, its dependencies, and the steps that the loop takes."""
+"""One turn of one agent: the steps that the loop takes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from punchlist.agent.budget import Budget
-from punchlist.agent.context import ModelContext, state_text
-from punchlist.agent.continuation import OpenItem, Reason, Situation, TurnCounters, ending_text
-from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.answer import AnswerText
+from punchlist.agent.compaction import CHARACTERS_PER_TOKEN
+from punchlist.agent.context import state_text
+from punchlist.agent.continuation import (
+    Continue,
+    OpenItem,
+    Proceed,
+    Reason,
+    Situation,
+    Stop,
+    Wait,
+    ending_text,
+    limit_warning,
+)
 from punchlist.agent.events import (
     AgentEvent,
+    ContextCompacted,
     Continued,
-    EventListener,
     ListChanged,
     NoteAdded,
     ReplyReceived,
     TextDelta,
     TurnEnded,
 )
-from punchlist.agent.list_state import ListItem, ListState, TurnLists
-from punchlist.agent.message_kinds import CONTINUATION, REMINDER, RESUMED, TEXT
+from punchlist.agent.final_report import final_prompt, may_report, report_request
+from punchlist.agent.list_state import ListState
+from punchlist.agent.message_kinds import CONTINUATION, FINAL, REMINDER, RESUMED, TEXT
+from punchlist.agent.named_files import files_text, named_files
+from punchlist.agent.progress import TurnProgress
 from punchlist.agent.prompts import reminder
 from punchlist.agent.resume import RestoredTurn, restore
-from punchlist.agent.tool_execution import ToolExecution
-from punchlist.agent.transcript import TurnLog
-from punchlist.conversations.service import Fence
+from punchlist.agent.transcript import LOOP_KINDS
+from punchlist.agent.turn_model import TurnDeps, TurnResult
 from punchlist.errors import PunchlistError
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled, sleep_unless_cancelled
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.text import visible_block
-from punchlist.models.model import CallReturn, FinishReason, Model, ModelError, Reply, RequestedCall, Usage, UserText
-from punchlist.storage.async_bridge import AsyncBridge
+from punchlist.kernel.text import visible, visible_block
+from punchlist.models.model import CallReturn, FinishReason, ModelError, Reply, RequestedCall, Usage, UserText
 
 CUT_OFF: Final = {
     FinishReason.LENGTH: "the model's reply reached the length limit",
@@ -49,76 +59,9 @@ MAX_FAILURE_LENGTH: Final = 10_000
 OVERTIME: Final = "the time limit of the turn is reached"
 
 
-@dataclass(frozen=True, slots=True)
-class TurnRequest:
-    """A turn to run: a new one with a goal, or `goal=None` to resume an interrupted one."""
-
-    agent: AgentDefinition
-    signal: CancelSignal
-    goal: str | None
-    parent: str | None = None
-    """The turn that delegated this one."""
-    depth: int = 0
-    max_depth: int | None = None
-    """The delegation depth of the agent at the top."""
-    budget: Budget = field(default_factory=Budget)
-    message: str | None = None
-    """A message from a person to an agent that resumes a turn."""
-    owner_is_dead: bool = False
-    """The process that owned the turn is known to be dead."""
-    fence: Fence | None = None
-    """Rejects writes of a process that lost the turn to another."""
-    left_open_on_outage: bool = False
-    """The caller resumes the turn after a database outage, so the turn stays open."""
-
-    @property
-    def actor(self) -> Actor:
-        return Actor(self.agent.role if self.parent is None else Role.WORKER, self.agent.name)
-
-    @property
-    def depth_limit(self) -> int:
-        return self.agent.delegation_depth if self.max_depth is None else self.max_depth
-
-
-@dataclass(frozen=True, slots=True)
-class TurnResult:
-    turn_id: str
-    reason: Reason
-    why: str
-    last_text: str
-    """The text of the agent's last reply that has one."""
-    iterations: int
-    continuations: int
-    usage: Usage
-    open: tuple[OpenItem, ...]
-    items: tuple[ListItem, ...] = ()
-    """All items of the turn's lists."""
-
-    @property
-    def ending(self) -> str:
-        """How the turn ended and what is left; empty if it was completed."""
-        return "" if self.reason is Reason.COMPLETED else ending_text(self.reason, self.why, self.open)
-
-    @property
-    def text(self) -> str:
-        """The final message for the person, including open items (T14)."""
-        return "\n\n".join(part for part in (self.last_text, self.ending) if part)
-
-
-@dataclass(frozen=True, slots=True)
-class TurnDeps:
-    """Everything a turn needs, built once by `AgentRuntime`."""
-
-    turn_id: str
-    request: TurnRequest
-    model: Model
-    tools: Collection[str]
-    execution: ToolExecution
-    lists: TurnLists
-    log: TurnLog
-    context: ModelContext
-    bridge: AsyncBridge
-    on_event: EventListener | None = None
+def estimated_tokens(text: str) -> int:
+    """About four characters each, for text whose tokens no provider has counted yet."""
+    return len(text) // CHARACTERS_PER_TOKEN
 
 
 def _too_many(call: RequestedCall, limit: int) -> CallReturn:
@@ -139,41 +82,76 @@ class Turn:
         """Set when the turn is cancelled or its time limit is reached."""
         self._timer: asyncio.TimerHandle | None = None
         self._started_at = monotonic()
-        self._counters = TurnCounters()
+        self._progress = TurnProgress(deps.work)
         self._failure: str | None = None
         self._interrupted = False
         self._pending_approvals: Sequence[str] = ()
         self._lists = ListState()
-        self._changed_at = 0
-        """The iteration in which a list last changed."""
-        self._continued_at: object = None
-        """The version of the lists at the last continuation."""
-        self._continuing = False
-        """A continuation was sent and the model has not stopped since."""
+        self._work = deps.work
         self._reminded_at: object = None
-        self._text = ""
+        self._answer = AnswerText()
+        self._next_context = 0
+        """An estimate of the tokens of the next request."""
+        self._cached = 0
+        """Tokens of the last request that the provider had cached."""
+        self._tried_fresh: frozenset[str] = frozenset()
         self._restored: RestoredTurn | None = None
+
+    @property
+    def lists(self) -> ListState:
+        """The lists as they were read last."""
+        return self._lists
+
+    @property
+    def has_goal(self) -> bool:
+        """Acceptance criteria decide whether the turn is completed."""
+        return self._deps.judge is not None
+
+    @property
+    def missing(self) -> str:
+        """What is missing for the goal, according to the last verdict."""
+        return self._deps.judge.missing if self._deps.judge is not None else ""
+
+    @property
+    def goal(self) -> str:
+        """The request of the turn."""
+        return next((message.text for message in self._context.messages if isinstance(message, UserText)), "")
+
+    async def say(self, text: str, kind: str) -> None:
+        """Add a message to the model."""
+        await self._add_message(text, kind)
 
     async def begin(self, goal: str) -> None:
         self._start_timer()
         await self._read_lists()
         await self._add_message(goal, TEXT)
+        if (item := self._deps.request.item) is not None and "read_file" in self._deps.tools:
+            paths = named_files(self._deps.folder, item.texts)
+            if paths and (contents := await self._deps.gate.read_files(paths, self._signal)):
+                await self._add_message(files_text(contents), TEXT)
+        if (until := self._deps.request.until) is not None:
+            await self._deps.log.save_goal(until.encode())
+            self._context.add(UserText(until.text))
 
     async def restore(self) -> Reply | None:
         """Resume from the stored messages. Returns the last reply if its calls or its decision are unfinished."""
         self._start_timer()
         self._restored = before = restore(await self._deps.log.read())
-        self._context.add(*before.messages)
+        self._context.restore(before.messages, before.compactions)
         self._budget.restore(before.usage, self._deps.model.info.cost(before.usage) or 0.0)
-        self._counters = before.counters
-        self._text = before.last_text
-        self._changed_at = before.counters.iterations
+        self._work.restore(before.messages)
+        if self._deps.request.item is not None:
+            self._deps.request.item.restore(before.messages)
+        for message in before.messages:
+            if isinstance(message, Reply):
+                self._answer.add(message)
+        self._next_context = before.counters.context
         if before.reply is not None:
             self._failure = CUT_OFF.get(before.reply.finish)
         await self._read_lists()
         # The list may have become clear just before, so any item grants the iterations of an open list.
         allowed = self._agent.limits.iterations(0, before.counters.iterations, bool(self._lists.items))
-        self._counters = self._counters._replace(allowed=allowed)
+        self._progress.restore(before.counters._replace(allowed=allowed))
         if before.reminded:
             self._reminded_at = self._lists.version
         return before.reply
@@ -185,8 +163,7 @@ class Turn:
     async def _read_lists(self) -> None:
         """Read the lists; other processes and people change them too."""
         before, self._lists = self._lists, await self._deps.bridge(self._deps.lists.read)
-        if self._lists.version != before.version:
-            self._changed_at = self._counters.iterations
+        self._progress.lists_read(self._lists)
         if self._lists.items != before.items:
             self._emit(ListChanged(self._agent.name, self._deps.turn_id, self._lists))
         for problem in self._lists.problems:
@@ -195,9 +172,10 @@ class Turn:
 
     async def _add_message(self, text: str, kind: str) -> None:
         """Store a message to the model, then add it to the context."""
-        message = UserText(text)
+        message = UserText(text, from_person=kind not in LOOP_KINDS)
         await self._deps.log.save_message(message, kind)
         self._context.add(message)
+        self._next_context += estimated_tokens(text)
 
     # --- the model ----------------------------------------------------------------------------------------
 
@@ -207,8 +185,10 @@ class Turn:
         if self._message is not None:
             message, self._message = self._message, None
             await self._add_message(message, TEXT)
-        await self._remind()
-        state = state_text(self._lists.text)
+        first_reminder = await self._remind()
+        warning = limit_warning(self._progress.counters, self._agent.limits, bool(self._lists.open))
+        state = state_text(self._lists.text, first_reminder or warning or "")
+        await self._compact(state)
         request, log, model = self._context.request(state), self._deps.log, self._deps.model
         log.request_sent(model.name, request, state)
         try:
@@ -223,41 +203,60 @@ class Turn:
             await log.save_failure(self._signal.reason or "")
             return Reply()
         calls = tuple([RequestedCall(new_id(), call.tool, call.arguments) for call in reply.calls])
-        reply = Reply(reply.text, calls, reply.finish, reply.usage)
+        reply = replace(reply, calls=calls)
         self._failure = CUT_OFF.get(reply.finish)
         self._count(reply)
         await log.save_reply(reply)
         self._context.add(reply)
-        self._emit(ReplyReceived(self._agent.name, self._deps.turn_id, reply.text, len(reply.calls)))
+        cost = self._deps.model.info.cost(reply.usage)
+        self._emit(ReplyReceived(self._agent.name, self._deps.turn_id, reply.text, len(reply.calls), reply.usage, cost))
         return reply
 
-    async def _remind(self) -> None:
-        if self._lists.version == self._reminded_at:
+    async def _compact(self, state: str) -> None:
+        """Replace older messages by a summary if the next request would fill too much of the context window (C7)."""
+        if (done := self._context.compact(state)) is None:
             return
-        requests = self._counters.iterations
+        self._next_context = done.after_tokens
+        await self._deps.log.save_compaction(done.text)
+        names = self._agent.name, self._deps.turn_id
+        self._emit(ContextCompacted(*names, done.before_tokens, done.after_tokens, done.messages))
+
+    async def _remind(self) -> str:
+        """Add a reminder if one is due. The first one of a session is part of the state, so that it does not stay."""
+        if self._lists.version == self._reminded_at:
+            return ""
+        requests = self._progress.counters.iterations
         text = reminder(
             requests=requests,
-            since_change=requests - self._changed_at,
+            since_change=self._progress.since_change,
             after=self._agent.remind_after,
             open=self._lists.open,
             tools=self._deps.tools,
             # The initial reminder is for the first turn of a session only.
             listed=bool(self._lists.text) or not self._context.first_turn,
         )
-        if text is not None:
-            self._reminded_at = self._lists.version
-            await self._add_message(text, REMINDER)
+        if text is None:
+            return ""
+        self._reminded_at = self._lists.version
+        if requests == 0:
+            return text
+        await self._add_message(text, REMINDER)
+        return ""
 
     def _count(self, reply: Reply) -> None:
-        self._text = reply.text or self._text
+        self._answer.add(reply)
         self._budget.charge(reply.usage, self._deps.model.info.cost(reply.usage) or 0.0)
-        self._counters = self._counters._replace(iterations=self._counters.iterations + 1, context=reply.usage.total)
+        self._next_context = reply.usage.total
+        self._cached = reply.usage.cached_tokens
+        self._progress.replied()
 
     # --- its calls ----------------------------------------------------------------------------------------
 
     async def run_calls(self, reply: Reply) -> None:
         """Run the calls of a reply. Each gets exactly one result, unless it waits for a person."""
         if not reply.calls:
+            if self._deps.request.item is not None and self._failure is None:
+                await self._deps.gate.finish_without_call(reply.text, self._signal)
             return
         before, self._restored = self._restored, None
         resumed = before is not None and before.reply is reply
@@ -268,17 +267,22 @@ class Turn:
         limit = self._agent.limits.calls_per_reply
         if before is not None and resumed:
             unanswered = [call for call in reply.calls[:limit] if call.id not in before.answered]
-            done = await self._deps.execution.resume(unanswered, self._signal)
+            done = await self._deps.gate.resume(unanswered, self._signal)
             excess = [call for call in reply.calls[limit:] if call.id not in before.answered]
         else:
-            done = await self._deps.execution.run(reply.calls[:limit], self._signal)
+            done = await self._deps.gate.run(reply.calls[:limit], self._signal)
             excess = list(reply.calls[limit:])
         self._pending_approvals = done.waiting
+        for why in done.refused:
+            self.note(why)
         self._add_results([*done.results, *(_too_many(call, limit) for call in excess)])
 
     def _add_results(self, results: Sequence[CallReturn]) -> None:
         self._deps.log.add_results(results)
+        before = self._context.length
         self._context.add(*results)
+        # The context shortens results that are too long for the window.
+        self._next_context += (self._context.length - before) // CHARACTERS_PER_TOKEN
 
     # --- the decision and its effects ---------------------------------------------------------------------
 
@@ -286,25 +290,28 @@ class Turn:
         await self._read_lists()
         end_reason = self._lists.turn_end_reason
         ended = None if end_reason is None else f"the turn was ended from outside ({end_reason})"
-        counters, limits = self._counters, self._agent.limits
+        if not reply.calls:
+            self._progress.stopped()
+        counters, limits = self._progress.counters, self._agent.limits
         allowed = limits.iterations(counters.allowed, counters.iterations, bool(self._lists.open))
-        unchanged = counters.unchanged
-        if self._continuing and not reply.calls:
-            unchanged = unchanged + 1 if self._lists.version == self._continued_at else 0
-            self._continuing = False
-        self._counters = counters._replace(
+        compacted = self._context.tokens_if_compacted(state_text(self._lists.text))
+        # A compacted context is not in the provider's cache.
+        context, cached = (self._next_context, self._cached) if compacted is None else (compacted, 0)
+        self._progress.counters = counters._replace(
             tokens=self._budget.usage.total,
+            context=context,
             cost=self._budget.cost,
+            next_cost=self._deps.model.info.cost(Usage(context, cached_tokens=cached)) or 0.0,
             seconds=monotonic() - self._started_at,
             allowed=allowed,
-            unchanged=unchanged,
         )
         return Situation(
             open=self._lists.open,
-            counters=self._counters,
+            counters=self._progress.counters,
             limits=limits,
             enabled=self._agent.todo_driven,
             has_calls=bool(reply.calls),
+            finished=self._deps.request.item is not None and self._deps.request.item.exit is not None,
             context_window=self._deps.model.info.context_window,
             cancelled=ended if self._cancelled.suspends else self._cancelled.reason or ended,
             suspended=self._cancelled.reason if self._cancelled.suspends else None,
@@ -313,6 +320,8 @@ class Turn:
             timed_out=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._lists.open),
             failure=self._failure,
             pending_approvals=self._pending_approvals,
+            has_goal=self._deps.judge is not None,
+            tried_fresh=self._tried_fresh if self._deps.try_item is not None else None,
         )
 
     async def send_continuation(self, prompt: str) -> None:
@@ -322,14 +331,71 @@ class Turn:
             self._restored = None
             await self._add_message(prompt, RESUMED)
             return
-        self._continued_at, self._continuing = self._lists.version, True
-        self._counters = self._counters._replace(continuations=self._counters.continuations + 1)
+        self._progress.continued()
         await sleep_unless_cancelled(
-            self._signal, min(self._agent.check_interval * 2.0**self._counters.unchanged, MAX_PAUSE)
+            self._signal, min(self._agent.check_interval * 2.0**self._progress.counters.unchanged, MAX_PAUSE)
         )
         await self._add_message(prompt, CONTINUATION)
         limit = self._agent.limits.continuations
-        self._emit(Continued(self._agent.name, self._deps.turn_id, self._counters.continuations, limit))
+        self._emit(Continued(self._agent.name, self._deps.turn_id, self._progress.counters.continuations, limit))
+
+    async def try_fresh(self, item: OpenItem) -> Proceed | Wait | Stop:
+        """Try an item once in a fresh context before the turn ends as stalled (C5)."""
+        assert self._deps.try_item is not None
+        self._tried_fresh |= {item.id}
+        self.note(f"trying “{visible(item.title)}” in a fresh context")
+        told = await self._deps.try_item(self.goal, item)
+        await self._read_lists()
+        if told is None:
+            return Stop(Reason.STALLED, f"no progress in {self._progress.counters.unchanged} continuations")
+        if isinstance(told, Wait):
+            return told
+        self._progress.helped()
+        await self._add_message(told, CONTINUATION)
+        return Proceed()
+
+    async def judge(self) -> Continue | Stop:
+        """Decide by the goal of the turn whether it is completed (V3)."""
+        assert self._deps.judge is not None
+        self.note("judging whether the goal is met")
+        decision = await self._deps.judge.decide(self._answer.text, self._signal)
+        met = isinstance(decision, Stop) and decision.reason is Reason.COMPLETED
+        self.note("the goal is met" if met else f"the goal is not met yet: {visible(self.missing)}")
+        return decision
+
+    async def report(self, reason: Reason, why: str) -> None:
+        """After a limit, one last call without tools, so that the model can report (T9)."""
+        if self._signal.is_set or not may_report(
+            reason, self._progress.counters, self._agent.limits, self._interrupted
+        ):
+            return
+        await self.answer(final_prompt(why))
+
+    async def answer(self, prompt: str, *, from_request_only: bool = False) -> None:
+        """Ask for the answer in one call without tools. If it fails, the texts so far are the answer.
+
+        `from_request_only`: the model sees the user's request and the prompt, nothing in between.
+        """
+        await self._add_message(prompt, FINAL)
+        log, model, request = self._deps.log, self._deps.model, report_request(self._context.request(""))
+        if from_request_only:
+            self._answer = AnswerText()
+            request = replace(request, messages=[UserText(self.goal), UserText(prompt)])
+        log.request_sent(model.name, request, "")
+        try:
+            reply = await run_unless_cancelled(self._signal, model.ask(request, self._on_text))
+        except ModelError as error:
+            await log.save_failure(visible_block(str(error)[:MAX_FAILURE_LENGTH]))
+            return
+        if reply is None:
+            await log.save_failure(self._signal.reason or "")
+            return
+        reply = Reply(reply.text, (), reply.finish, reply.usage)
+        self._answer.add(reply)
+        cost = model.info.cost(reply.usage)
+        self._budget.charge(reply.usage, cost or 0.0)
+        await log.save_reply(reply)
+        self._emit(ReplyReceived(self._agent.name, self._deps.turn_id, reply.text, 0, reply.usage, cost))
 
     async def suspend(self, on: Sequence[str]) -> TurnResult:
         """End this run of the turn; the turn stays open and can be resumed."""
@@ -356,12 +422,14 @@ class Turn:
             self._deps.turn_id,
             reason,
             why,
-            self._text,
-            self._counters.iterations,
-            self._counters.continuations,
+            self._answer.text,
+            self._progress.counters.iterations,
+            self._progress.counters.all_continuations,
             self._budget.usage,
             self._lists.open,
             self._lists.items,
+            None if self._deps.model.info.cost(Usage()) is None else self._budget.cost,
+            self._work.all_work,
         )
         self._emit(TurnEnded(self._agent.name, self._deps.turn_id, result))
         return result

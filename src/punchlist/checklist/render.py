@@ -22,13 +22,20 @@ when older messages are gone.
 Use it for work of three or more steps, when you are given several tasks, or when a task needs planning.
 Do not use it for a single simple task, a trivial one, or a question you can answer at once.
 
-Each call replaces the whole list (at most {MAX_ITEMS} items), so send every item each time. \
+Each call replaces the whole list (at most {MAX_ITEMS} items), so send every item each time: an unfinished item that \
+you leave out stays open as dropped. To give one up, send it with the status cancelled and a reason. \
 Have one item in_progress while you work; mark it completed as soon as it is done, not later in a batch. \
 Write content as an instruction ("Run the tests") and activeForm as what is happening ("Running the tests")."""
 """How a model uses the list (W8): the tool's description, and part of the system prompt."""
 
 NO_TODOS: Final = "No todos."
-ICONS: Final = {ChecklistStatus.COMPLETED: "✓", ChecklistStatus.IN_PROGRESS: "▶", ChecklistStatus.PENDING: "○"}
+ICONS: Final = {
+    ChecklistStatus.COMPLETED: "✓",
+    ChecklistStatus.IN_PROGRESS: "▶",
+    ChecklistStatus.PENDING: "○",
+    ChecklistStatus.CANCELLED: "✗",
+    ChecklistStatus.DROPPED: "!",
+}
 BOX_TITLE: Final = "Tasks"
 MIN_WIDTH: Final = len(BOX_TITLE) + 1
 MAX_WIDTH: Final = 100
@@ -57,8 +64,30 @@ def _model_line(item: ChecklistItem) -> str:
             return f"[x] {content}"
         case ChecklistStatus.IN_PROGRESS:
             return f"[>] {content} <- {visible(item.active_form)}"
+        case ChecklistStatus.CANCELLED:
+            return f"[-] {content}{_status_note(item)}"
+        case ChecklistStatus.DROPPED:
+            return f"[!] {content}{_status_note(item)}"
         case ChecklistStatus.PENDING:
             return f"[ ] {content}"
+
+
+def _status_note(item: ChecklistItem) -> str:
+    if item.status is ChecklistStatus.DROPPED:
+        return " (dropped)"
+    if item.status is not ChecklistStatus.CANCELLED:
+        return ""
+    return f" (cancelled: {visible(item.reason)})" if item.reason else " (cancelled)"
+
+
+def dropped_note(checklist: Checklist) -> str:
+    """What is dropped, and what the agent can do about it; empty if nothing is."""
+    if not checklist.dropped:
+        return ""
+    return (
+        f"Dropped unfinished items: {quoted_contents(checklist.dropped)}. They stay open. Send each of them again to "
+        "do it, or send it with the status cancelled and a reason."
+    )
 
 
 def update_message(checklist: Checklist) -> str:
@@ -69,10 +98,10 @@ def update_message(checklist: Checklist) -> str:
 
 
 def item_label(item: ChecklistItem) -> str:
-    """The active form while the item is in progress, otherwise its content."""
+    """The active form while the item is in progress, otherwise its content; with the reason of a cancelled one."""
     text = item.active_form if item.status is ChecklistStatus.IN_PROGRESS else item.content
     # Terminals disagree about the width of a joiner between characters other than emoji.
-    return _LONE_JOINER.sub("", visible(text[:_MAX_LABEL_LENGTH]))
+    return _LONE_JOINER.sub("", visible(text[:_MAX_LABEL_LENGTH]) + _status_note(item)[:_MAX_LABEL_LENGTH])
 
 
 def quoted_contents(items: Sequence[ChecklistItem]) -> str:

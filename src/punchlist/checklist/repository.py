@@ -6,7 +6,7 @@ import json
 import zlib
 from typing import Final
 
-from punchlist.checklist.model import EMPTY_CHECKLIST, Checklist, ChecklistItem, item_json, items_from_json
+from punchlist.checklist.model import EMPTY_CHECKLIST, Checklist, ChecklistItem, items_from_json, stored_item
 from punchlist.errors import Conflict, StoreDamaged
 from punchlist.storage import event_log
 from punchlist.storage.statements import Statement
@@ -55,7 +55,7 @@ def find_checklist(tx: Transaction, conversation_id: str) -> Checklist:
 
 def save_checklist(tx: Transaction, conversation_id: str, checklist: Checklist) -> None:
     """Write the next revision; raises Conflict if another writer was first."""
-    items = json.dumps([item_json(item) for item in checklist.items], ensure_ascii=False)
+    items = json.dumps([stored_item(item) for item in checklist.items], ensure_ascii=False)
     changed = tx.run(
         SAVE,
         conversation_id=conversation_id,

@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from punchlist.checklist import render
 from punchlist.checklist import validation as checklist_validation
-from punchlist.checklist.lifecycle import ChecklistStatus
+from punchlist.checklist.lifecycle import SENDABLE, ChecklistStatus
 from punchlist.checklist.model import item_json
 from punchlist.conversations.model import Scope
 from punchlist.kernel.lifecycle import ALL_ROLES
 from punchlist.kernel.tool import Arguments, ListToolSpec, ToolResult, schema
+from punchlist.verification.validation import CHECK_SCHEMA, VERIFICATION_SCHEMA
 
 if TYPE_CHECKING:
     from punchlist.checklist.service import Checklists
 
 _TEXT = {"type": "string", "minLength": 1, "maxLength": checklist_validation.MAX_TEXT_LENGTH}
 _STATUS = {"type": "string", "enum": [status.value for status in ChecklistStatus]}
+_SENT_STATUS = {"type": "string", "enum": [status.value for status in SENDABLE]}
 
 _INPUT = schema(
     ["todos"],
@@ -27,9 +29,11 @@ _INPUT = schema(
         "items": schema(
             ["content", "status", "activeForm"],
             content=_TEXT,
-            status=_STATUS,
+            status=_SENT_STATUS,
             activeForm=_TEXT,
             id={"type": "string", "description": "Keeps an item's identity when its content changes"},
+            reason={"type": "string", "description": "Why it is cancelled"},
+            check=CHECK_SCHEMA,
         ),
     },
 )
@@ -39,6 +43,8 @@ _ITEM = schema(
     content={"type": "string"},
     status=_STATUS,
     activeForm={"type": "string"},
+    reason={"type": "string"},
+    **VERIFICATION_SCHEMA,
 )
 _OUTPUT = schema(
     ["todos", "progress", "dropped"],
@@ -59,11 +65,8 @@ def checklist_tools(checklists: Callable[[], Checklists]) -> list[ListToolSpec[S
     def todo_write(scope: Scope, args: Arguments) -> ToolResult:
         change = checklists().rewrite(scope, args.get("todos"))
         text = render.render_for_model(change.checklist)
-        if change.dropped:
-            text += (
-                f"\n\nDropped unfinished items: {render.quoted_contents(change.dropped)}. "
-                "Send them again if they still need to be done."
-            )
+        if note := render.dropped_note(change.checklist):
+            text += f"\n\n{note}"
         data = {
             "todos": [item_json(item) for item in change.checklist.items],
             "progress": change.checklist.progress,

@@ -20,6 +20,7 @@ from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, s
 MAX_NAME_LENGTH: Final = 100
 
 _STRING: Final[Schema] = {"type": "string"}
+_ID: Final[Schema] = {"type": ["string", "integer"]}
 _FENCE: Final[Schema] = {"type": "integer"}
 _SECONDS: Final[Schema] = {"type": "integer", "minimum": MIN_LEASE_SECONDS, "maximum": MAX_LEASE_SECONDS}
 
@@ -63,7 +64,7 @@ def _claim_todo(lists: ClaimableLists) -> ListToolSpec[Scope]:
             "release_claim and complete_todo."
         ),
         input_schema=schema(
-            todoId=_STRING,
+            todoId=_ID,
             list={"type": "string", "enum": [kind.value for kind in ListKind]},
             missionSlug=_STRING,
             seconds=_SECONDS,
@@ -88,7 +89,7 @@ def _renew_claim(lists: ClaimableLists) -> ListToolSpec[Scope]:
         name="renew_claim",
         title="Renew a claim",
         description="Extend your claim by a number of seconds from now.",
-        input_schema=schema(["todoId", "fence"], todoId=_STRING, fence=_FENCE, seconds=_SECONDS),
+        input_schema=schema(["todoId", "fence"], todoId=_ID, fence=_FENCE, seconds=_SECONDS),
         output_schema=schema(["id", "fence", "claimedUntil"], id=_STRING, fence=_FENCE, claimedUntil=_STRING),
         roles=CLAIMANTS,
         read_only=False,
@@ -106,7 +107,7 @@ def _release_claim(lists: ClaimableLists) -> ListToolSpec[Scope]:
         name="release_claim",
         title="Release a todo",
         description="Return a claimed todo to the list, unfinished.",
-        input_schema=schema(["todoId", "fence"], todoId=_STRING, fence=_FENCE),
+        input_schema=schema(["todoId", "fence"], todoId=_ID, fence=_FENCE),
         output_schema=schema(["id", "released"], id=_STRING, released={"type": "boolean"}),
         roles=CLAIMANTS,
         read_only=False,
@@ -149,6 +150,9 @@ def _name(args: Arguments, key: str) -> str | None:
     raw = args.get(key)
     if raw is None:
         return None
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        # The number of a plan todo.
+        raw = str(raw)
     if problem := text.line_problem(raw, max_length=MAX_NAME_LENGTH):
         raise InvalidInput(f"{key}: {problem}")
     return str(raw).strip()

@@ -124,6 +124,9 @@ messages_outside_turns: Final = SelectAll(
 last_message: Final = SelectOne(
     LastMessage._make, f"SELECT position, created_at FROM messages {_IN_CONVERSATION} ORDER BY position DESC LIMIT 1"
 )
+last_message_of_kind: Final = SelectOne(
+    Message._make, f"{_MESSAGE} {_IN_CONVERSATION} AND kind = :kind ORDER BY position DESC LIMIT 1"
+)
 MENTIONING: Final = Statement(
     f"{_MESSAGE} {_IN_CONVERSATION} AND position > :after AND turn_id IS NULL "
     "AND substr(content, 1, 500) LIKE :pattern ORDER BY position DESC LIMIT :limit"
@@ -134,12 +137,24 @@ RECENT: Final = Statement(
     "WHERE messages.conversation_id = :conversation_id AND messages.turn_id <> :except_turn "
     "AND turns.parent_turn_id IS NULL ORDER BY messages.position DESC LIMIT :limit"
 )
-# In a conversation of several agents: the messages of one agent's turns, and notices posted for all.
-RECENT_OF_AGENT: Final = Statement(
-    f"{_MESSAGE} LEFT JOIN turns ON turns.id = messages.turn_id WHERE messages.conversation_id = :conversation_id AND ("
-    "messages.turn_id <> :except_turn AND turns.parent_turn_id IS NULL AND turns.agent_id = :agent_id "
-    f"OR messages.turn_id IS NULL AND messages.kind IN ({literals(NoticeKind)})) "
-    "ORDER BY messages.position DESC LIMIT :limit"
+# Without the results of calls, which are long.
+turn_texts: Final = SelectAll(
+    Message._make, f"{_MESSAGE} WHERE turn_id = :turn_id AND role <> 'tool' ORDER BY position"
+)
+newest_top_turns: Final = SelectAll(
+    StoredTurn._make,
+    f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id IS NULL AND id <> :except_turn "
+    "ORDER BY started_at DESC, id DESC LIMIT :limit",
+)
+newest_turns_of_agent: Final = SelectAll(
+    StoredTurn._make,
+    f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id IS NULL AND id <> :except_turn AND agent_id = :agent_id "
+    "ORDER BY started_at DESC, id DESC LIMIT :limit",
+)
+newest_notices: Final = SelectAll(
+    Message._make,
+    f"{_MESSAGE} {_IN_CONVERSATION} AND turn_id IS NULL AND kind IN ({literals(NoticeKind)}) "
+    "ORDER BY position DESC LIMIT :limit",
 )
 INSERT_MESSAGE: Final = insert("messages", Message._fields)
 
@@ -161,12 +176,9 @@ def messages_mentioning(tx: Transaction, conversation_id: str, id: str, limit: i
     return [Message(*row) for row in found]
 
 
-def recent_messages(
-    tx: Transaction, conversation_id: str, limit: int, *, except_turn: str = "", agent: str | None = None
-) -> list[Message]:
-    """Messages of top-level turns, newest first; with `agent`, of its turns and the notices for all."""
-    where = {"conversation_id": conversation_id, "limit": limit, "except_turn": except_turn}
-    rows = tx.all(RECENT, **where) if agent is None else tx.all(RECENT_OF_AGENT, agent_id=agent, **where)
+def recent_messages(tx: Transaction, conversation_id: str, limit: int, *, except_turn: str = "") -> list[Message]:
+    """Messages of top-level turns, newest first."""
+    rows = tx.all(RECENT, conversation_id=conversation_id, limit=limit, except_turn=except_turn)
     return [Message(*row) for row in rows]
 
 

@@ -220,16 +220,27 @@ class Conversations:
         with self._store.read() as tx:
             return repository.turn_messages(tx, turn_id)
 
-    def recent(
-        self, conversation_id: str, limit: int, *, except_turn: str = "", agent: str | None = None
-    ) -> list[Message]:
-        """The last messages of top-level turns other than `except_turn`, oldest first.
+    def recent(self, conversation_id: str, limit: int) -> list[Message]:
+        """The last messages of top-level turns, oldest first."""
+        with self._store.read() as tx:
+            found = repository.recent_messages(tx, conversation_id, limit)
+        return found[::-1]
 
-        With `agent`, for a conversation that several agents share: those of its own turns, and notices for all.
+    def earlier_texts(self, conversation_id: str, turns: int, except_turn: str, agent: str | None) -> list[ChatEntry]:
+        """The messages of the last top-level turns, without results of calls, turn by turn, oldest first.
+
+        With `agent`, for a conversation that several agents share: of its own turns, and notices for all.
         """
         with self._store.read() as tx:
-            found = repository.recent_messages(tx, conversation_id, limit, except_turn=except_turn, agent=agent)
-        return found[::-1]
+            if agent is None:
+                found = repository.newest_top_turns(tx, conversation_id, except_turn, turns)
+                groups = []
+            else:
+                found = repository.newest_turns_of_agent(tx, conversation_id, except_turn, agent, turns)
+                groups = [[ChatEntry(notice, None)] for notice in repository.newest_notices(tx, conversation_id, turns)]
+            groups += [[ChatEntry(text, turn) for text in repository.turn_texts(tx, turn.id)] for turn in found]
+        ordered = sorted(filter(None, groups), key=lambda group: group[0].message.position)
+        return [entry for group in ordered for entry in group]
 
     def last_entries(self, conversation_id: str, limit: int) -> list[ChatEntry]:
         """The last messages with their turns, oldest first."""

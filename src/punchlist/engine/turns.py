@@ -21,7 +21,7 @@ from punchlist.agent.continuation import Reason
 from punchlist.agent.message_kinds import TEXT
 from punchlist.agent.resume import is_resumable, restore
 from punchlist.agent.runtime import AgentRuntime
-from punchlist.agent.turn import TurnRequest, TurnResult
+from punchlist.agent.turn_model import TurnRequest, TurnResult
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, NewMessage
 from punchlist.conversations.repository import with_child_turns

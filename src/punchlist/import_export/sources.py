@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.import_export.item import ExchangeItem
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos.lifecycle import TodoStatus
@@ -27,7 +28,14 @@ PAGE_SIZE = pagination.MAX_LIMIT
 
 def checklist_items(checklist: Checklist) -> list[ExchangeItem]:
     return [
-        ExchangeItem(item.content, item.id, status=TodoStatus(item.status.value), active_form=item.active_form)
+        ExchangeItem(
+            item.content,
+            item.id,
+            # Other lists know no dropped items; they are open.
+            status=TodoStatus.PENDING if item.status is ChecklistStatus.DROPPED else TodoStatus(item.status.value),
+            active_form=item.active_form,
+            outcome=item.reason,
+        )
         for item in checklist.items
     ]
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from punchlist.checklist import validation as checklist_validation
-from punchlist.checklist.model import item_json
 from punchlist.errors import InvalidInput
 from punchlist.import_export.format_limits import FormatLimits, fit_items
 from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
@@ -127,7 +126,7 @@ class ChecklistTarget:
         self, items: Sequence[ExchangeItem], known: Mapping[str, str], *, dry_run: bool = False
     ) -> tuple[list[ImportedItem], list[str]]:
         del known
-        existing, new = len(self._before.items), len(items)
+        existing, new = len(self._before.items) - len(self._before.dropped), len(items)
         if existing + new > checklist_validation.MAX_ITEMS:
             raise InvalidInput(
                 f"The checklist holds at most {checklist_validation.MAX_ITEMS} items; it has {existing}, and the "
@@ -137,12 +136,12 @@ class ChecklistTarget:
         if dry_run:
             checklist_validation.parse_todos(todos)
             return [], []
-        change = self._checklists.rewrite(self._scope, todos, reason=REASON, revision=revision)
-        added = change.checklist.items[existing:]
+        change = self._checklists.append(self._scope, todos, reason=REASON, revision=revision)
+        added = change.checklist.items[existing : existing + new]
         return [ImportedItem(item.id, item.content, item.status) for item in added], []
 
     def _todos(self, items: Sequence[ExchangeItem]) -> list[dict[str, Any]]:
-        new = [
+        return [
             {
                 "content": item.title,
                 "activeForm": item.active_form or item.title,
@@ -151,7 +150,6 @@ class ChecklistTarget:
             }
             for item in items
         ]
-        return [*(dict(item_json(item)) for item in self._before.items), *new]
 
 
 # --- planning ----------------------------------------------------------------------------------------------

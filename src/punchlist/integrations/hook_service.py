@@ -7,10 +7,11 @@ would not be counted, and is not given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import (
     Continue,
@@ -25,48 +26,48 @@ from punchlist.agent.continuation import (
     ending_text,
 )
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.list_state import ListState, TurnLists
+from punchlist.agent.list_state import TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER, TEXT
 from punchlist.agent.prompts import reminder
-from punchlist.checklist import repository as checklist_repository
-from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus
-from punchlist.checklist.model import Checklist, item_json
-from punchlist.checklist.service import Checklists
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, MessageRole, NewMessage, Scope, StoredTurn, TurnScope
 from punchlist.conversations.service import Conversations, conversation_change
 from punchlist.errors import Conflict, StoreDamaged
 from punchlist.integrations import messages
-from punchlist.integrations.native_lists import merge_copy
+from punchlist.integrations.native_copy import NativeListCopies
 from punchlist.integrations.session_history import (
     EARLIER_LIST_KEY,
     FINGERPRINT_KEY,
+    GOAL_KEY,
     NEW_PROMPT,
     PROMPT_KEY,
     REVISION_KEY,
     SESSION_KEY,
     SESSION_STARTED,
-    SessionHistory,
-    is_by_person,
     read_history,
 )
+from punchlist.integrations.session_state import SessionState
 from punchlist.kernel.clock import parse_timestamp
-from punchlist.kernel.events import Event
-from punchlist.kernel.processes import is_running
-from punchlist.kernel.text import visible_block
+from punchlist.kernel.text import excerpt, visible_block, without_tags
 from punchlist.plan import repository as plan_repository
 from punchlist.plan.model import plan_stream
 from punchlist.storage import event_log
-from punchlist.storage.store import Store, Transaction
+from punchlist.storage.store import Store
+from punchlist.verification.model import CheckOutcome
+
+if TYPE_CHECKING:
+    from punchlist.integrations.host_checks import HostChecks
+    from punchlist.integrations.item_checks import CheckedItem
+    from punchlist.integrations.session_goals import SessionGoals
 
 _LIST_TOOLS: Final = ("create_todo", "TodoWrite")
 _HISTORY_EVENTS: Final = 300
 _HISTORY_MESSAGES: Final = 50
 _MAX_REQUEST_LENGTH: Final = 20_000
-_MAX_ATTEMPTS: Final = 5
 _FINITE_BACKGROUND: Final = ("subagent", "workflow")
 """Kinds of background task that always end. A command may be a server that runs all day."""
-COPY_REASON: Final = "copied from the agent's own list"
+NOTHING_OPEN: Final = "nothing is open"
+GOAL_NOT_MET: Final = "the goal of this session is not met"
 EARLIER_LIST: Final = "the list is from an earlier session and this one has not changed it"
 LIST_UNTOUCHED: Final = "the agent has not changed its list since your last message"
 OWN_AGENT_WORKING: Final = "an agent run by Punchlist is working on this list"
@@ -80,11 +81,18 @@ class StopDecision:
     """Seconds to wait before the agent continues (C4); doubles while nothing changes."""
     silent: bool = False
     """The person gets no notice."""
+    notes: tuple[str, ...] = ()
+    """What the person is told besides, such as checks that were not run."""
 
     @property
     def prompt(self) -> str | None:
         """What the agent is told to do next; None if it may stop."""
         return self.decision.prompt if isinstance(self.decision, Continue) else None
+
+    @property
+    def is_goal_unmet(self) -> bool:
+        """The agent may stop although its goal is not met."""
+        return isinstance(self.decision, Stop) and self.decision.why.startswith(GOAL_NOT_MET)
 
     def notice(self) -> str:
         """What the person is told about a stop with open items."""
@@ -94,15 +102,19 @@ class StopDecision:
             case Stop(reason, why) if reason is not Reason.COMPLETED and not self.silent:
                 text = ending_text(reason, why, self.open_items)
             case _:
-                return ""
-        return visible_block(text)
+                text = ""
+        return visible_block("\n".join(part for part in (text, *self.notes) if part))
 
 
-class HookService:
-    def __init__(self, store: Store, conversations: Conversations, agent: AgentDefinition) -> None:
+class HookService(NativeListCopies):
+    def __init__(
+        self, store: Store, conversations: Conversations, agent: AgentDefinition, checks: HostChecks | None = None
+    ) -> None:
+        """`checks` runs the checks of completed items when the agent stops; None runs none."""
         self._store = store
         self._conversations = conversations
         self._agent = agent
+        self._checks = checks
 
     def session_started(self, scope: Scope, session: str | None, *, is_new: bool) -> str:
         """A host session was started, resumed or compacted. Returns context for the agent."""
@@ -131,16 +143,18 @@ class HookService:
         state = self._load(scope, None)
         plan = state.lists.plan_text if state.has_open_plan else ""
         text = redact(prompt).strip()[:_MAX_REQUEST_LENGTH]
+        goal = self._goals.get(scope.conversation_id)
+        told = messages.goal_set(goal.criteria) if goal else ""
         if state.is_prepared:
             self._record(scope, TEXT, text or "…", {PROMPT_KEY: True}, turn=state.turn)
-            return messages.plan_prepared(plan) if plan else ""
+            return _paragraphs(messages.plan_prepared(plan) if plan else "", told)
         request = NewMessage(MessageRole.USER.value, TEXT, text) if text else None
         try:
             self._conversations.begin_turn(scope, reason=NEW_PROMPT, request=request)
         except Conflict:
             # One of our own agents owns the turn.
             return ""
-        return messages.plan_unfinished(plan) if plan else ""
+        return _paragraphs(messages.plan_unfinished(plan) if plan else "", told)
 
     def stop_requested(
         self,
@@ -150,13 +164,67 @@ class HookService:
         host_limit: int | None = None,
         background: Sequence[tuple[str, str]] = (),
         worked: bool = True,
+        deadline: float = math.inf,
     ) -> StopDecision:
-        """The agent wants to stop.
+        """The agent wants to stop. The checks of the items that it completed are run first (V2).
 
         `host_limit` is the number of continuations in a row that the host accepts while nothing changes, `background`
-        the kind and description of its running tasks, `worked` whether the agent used a tool since the last prompt.
+        the kind and description of its running tasks, `worked` whether the agent used a tool since the last prompt,
+        `deadline` the time of the monotonic clock until which checks may run.
         """
         state = self._load(scope, session)
+        checked: Sequence[CheckedItem] = ()
+        if self._may_check(state) and (checked := self._run_checks(scope, state, deadline)):
+            state = self._load(scope, session)
+        not_run = tuple(messages.check_not_run(item) for item in checked if item.result.outcome is CheckOutcome.NOT_RUN)
+        failed = [item for item in checked if item.result.outcome is CheckOutcome.FAILED]
+        decided = self._decide_stop(scope, state, host_limit, background, worked, messages.checks_failed(failed))
+        if decided.decision == Stop(Reason.COMPLETED, NOTHING_OPEN) and self._may_check(state):
+            decided = self._decide_goal(scope, state, deadline) or decided
+        return replace(decided, notes=(*decided.notes, *not_run))
+
+    def _decide_goal(self, scope: Scope, state: SessionState, deadline: float) -> StopDecision | None:
+        """What the session's goal asks for when the list is clear (V3); None if the agent may stop."""
+        goal = self._goals.get(scope.conversation_id)
+        if goal is None or self._checks is None:
+            return None
+        from punchlist.integrations.session_goals import check_goal, decide_goal
+
+        checked = check_goal(goal, self._checks, deadline)
+        decision = decide_goal(checked, state.history.goal_keys)
+        if decision.prompt is not None:
+            return self._continue(scope, state, decision.prompt, {GOAL_KEY: checked.key})
+        if decision.unmet:
+            return StopDecision(Stop(Reason.OPEN, f"{GOAL_NOT_MET}: {decision.unmet}"))
+        notes = tuple(f"This check of the goal was not run: {excerpt(each, 200)}" for each in checked.not_run)
+        return StopDecision(Stop(Reason.COMPLETED, NOTHING_OPEN), notes=notes)
+
+    @property
+    def _goals(self) -> SessionGoals:
+        from punchlist.integrations.session_goals import SessionGoals
+
+        return SessionGoals(self._store, self._conversations)
+
+    def _may_check(self, state: SessionState) -> bool:
+        """Checks are run for an agent that would be sent back if they fail."""
+        return self._agent.todo_driven and not state.is_owned_by_own_agent and state.history.ended_by_person is None
+
+    def _run_checks(self, scope: Scope, state: SessionState, deadline: float) -> Sequence[CheckedItem]:
+        if self._checks is None or not (unchecked := state.unchecked):
+            return ()
+        from punchlist.integrations.item_checks import ItemChecks
+
+        return ItemChecks(self._store, self._conversations, self._checks).run(scope, unchecked, deadline)
+
+    def _decide_stop(
+        self,
+        scope: Scope,
+        state: SessionState,
+        host_limit: int | None,
+        background: Sequence[tuple[str, str]],
+        worked: bool,
+        failures: str,
+    ) -> StopDecision:
         decision = decide(self._situation(state))
         open_items = state.lists.open
         if not isinstance(decision, Continue):
@@ -177,7 +245,7 @@ class HookService:
             if state.continuations and not worked:
                 return StopDecision(Stop(Reason.OPEN, LIST_UNTOUCHED), open_items)
             return self._continue(scope, state, messages.untouched_list_open(open_items))
-        return self._continue(scope, state, decision.prompt)
+        return self._continue(scope, state, _paragraphs(failures, messages.items_dropped(open_items), decision.prompt))
 
     def tools_used(self, scope: Scope, session: str | None, count: int) -> str:
         """The agent used `count` tools without changing its list. Returns a reminder, if one is due (W7)."""
@@ -196,66 +264,25 @@ class HookService:
             self._record(scope, REMINDER, text, {FINGERPRINT_KEY: state.fingerprint}, turn=state.turn)
         return text or ""
 
-    def copy_native_list(self, scope: Scope, todos: list[dict[str, Any]], *, only_existing_copy: bool = False) -> bool:
-        """Copy the agent's own list to the checklist, keeping items that people added to the copy.
-
-        Returns False, and changes nothing, if the checklist has open items and is not such a copy; with
-        `only_existing_copy` also if it has none.
-        """
-        checklists = Checklists(self._store, self._conversations)
-        for _ in range(_MAX_ATTEMPTS):
-            with self._store.read() as tx:
-                previous = checklist_repository.find_checklist(tx, scope.conversation_id)
-                open_items = {item.id for item in previous.items if item.status is not ChecklistStatus.COMPLETED}
-                last_change, added_by_people = self._authors(tx, scope, previous.revision, open_items)
-            if (open_items or only_existing_copy) and (last_change is None or last_change.reason != COPY_REASON):
-                return False
-            items = merge_copy(todos, [item_json(item) for item in previous.items], added_by_people)
-            try:
-                checklists.rewrite(scope, items, reason=COPY_REASON, revision=previous.revision)
-                return True
-            except Conflict:
-                # A person or another hook changed the checklist first.
-                continue
-        return False
-
     def _continue(
-        self, scope: Scope, state: _SessionState, prompt: str, data: Mapping[str, Any] = MappingProxyType({})
+        self, scope: Scope, state: SessionState, prompt: str, data: Mapping[str, Any] = MappingProxyType({})
     ) -> StopDecision:
+        # Recorded as it is returned, so that it is recognised when the host reports it as a prompt.
+        prompt = without_tags(prompt)
         self._record(scope, CONTINUATION, prompt, {FINGERPRINT_KEY: state.fingerprint, **data}, turn=state.turn)
         pause = self._agent.check_interval * 2.0 ** state.history.unchanged(state.fingerprint)
         return StopDecision(Continue(prompt), state.lists.open, pause)
-
-    def _authors(
-        self, tx: Transaction, scope: Scope, revision: int, ids: Collection[str]
-    ) -> tuple[Event | None, set[str]]:
-        """The checklist's last change by an agent, and those of `ids` that a person added.
-
-        Items older than the history that is read count as added by a person.
-        """
-        last_change, by_people, unknown = None, set[str](), set(ids)
-        for version in range(revision, max(0, revision - _HISTORY_EVENTS), -1):
-            event = event_log.at_version(tx, checklist_repository.checklist_stream(scope.conversation_id), version)
-            if event is None or (last_change is not None and not unknown):
-                break
-            added = {step["id"] for step in event.payload()["steps"] if step["action"] == ChecklistAction.ADD}
-            if is_by_person(event):
-                by_people |= added & unknown
-            elif last_change is None:
-                last_change = event
-            unknown -= added
-        return last_change, by_people | unknown
 
     def _is_own_continuation(self, scope: Scope, prompt: str) -> bool:
         """Some hosts report our continuation as a prompt of the user, possibly after the turn has ended."""
         recent = self._conversations.recent(scope.conversation_id, _HISTORY_MESSAGES)
         return any(message.kind == CONTINUATION and message.content.strip() in prompt for message in recent)
 
-    def _load(self, scope: Scope, session: str | None) -> _SessionState:
+    def _load(self, scope: Scope, session: str | None) -> SessionState:
         turn = self._conversations.current_turn(scope.conversation_id)
         turn_scope = TurnScope(scope.conversation_id, scope.actor, turn.id if turn else "")
         # The checklist belongs to the session: it counts however many prompts ago it was written.
-        lists = TurnLists(self._store, turn_scope, plan=turn is not None, checklist=True, since="").read()
+        lists = TurnLists(self._store, turn_scope, plan=turn is not None, checklist=True).read()
         if lists.checklist is None:
             raise StoreDamaged("; ".join(lists.problems))
         with self._store.read() as tx:
@@ -263,17 +290,19 @@ class HookService:
             messages_of_turn = tuple(conversation_repository.turn_messages(tx, turn.id)) if turn else ()
             request = _last_request(messages_of_turn)
             since = request.created_at if request else ""
+            todos = tuple(plan_repository.read_todos(tx, turn.id)) if turn else ()
             by_person = turn is not None and plan_repository.planned_by_person(tx, plan_stream(turn.id), since)
         history = read_history(events, session)
-        return _SessionState(turn, messages_of_turn, request, lists, lists.checklist, history, by_person)
+        return SessionState(turn, messages_of_turn, request, lists, lists.checklist, todos, history, by_person)
 
-    def _situation(self, state: _SessionState) -> Situation:
+    def _situation(self, state: SessionState) -> Situation:
         elapsed = (self._store.clock() - parse_timestamp(state.turn.started_at)).total_seconds() if state.turn else 0.0
         ended = state.history.ended_by_person
         return Situation(
             open=state.lists.open,
             counters=TurnCounters(
-                continuations=len(state.continuations),
+                continuations=state.fruitless_continuations,
+                all_continuations=len(state.continuations),
                 unchanged=state.history.unchanged(state.fingerprint),
                 seconds=max(elapsed, 0.0),
             ),
@@ -300,65 +329,15 @@ class HookService:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _SessionState:
-    turn: StoredTurn | None
-    messages: tuple[Message, ...]
-    request: Message | None
-    """The user's last message in the turn."""
-    lists: ListState
-    checklist: Checklist
-    history: SessionHistory
-    planned_by_person: bool
-    """A person created the whole plan since the user's last message."""
-
-    @property
-    def fingerprint(self) -> str:
-        return self.lists.fingerprint
-
-    @property
-    def continuations(self) -> list[Message]:
-        """Since the user's last message."""
-        last = self.request.position if self.request else 0
-        return [message for message in self.messages if message.kind == CONTINUATION and message.position > last]
-
-    @property
-    def has_open_plan(self) -> bool:
-        listed = {item.id for item in self.checklist.items}
-        return any(item.id not in listed for item in self.lists.open)
-
-    @property
-    def is_earlier_list(self) -> bool:
-        """Everything open existed before the host session started."""
-        return self.history.initial_revision == self.checklist.revision and not self.has_open_plan
-
-    @property
-    def is_untouched(self) -> bool:
-        """The agent has not changed its checklist since the user's last message, and has no plan."""
-        changed_at = self.checklist.updated_at
-        if self.request is None or changed_at is None or self.has_open_plan:
-            return False
-        return changed_at < self.request.created_at
-
-    @property
-    def is_prepared(self) -> bool:
-        """A person planned the turn, and this is the user's first message about it."""
-        begun_by_person = self.history.turn_of_person == (self.turn.id if self.turn else "")
-        if begun_by_person and not self.continuations and not self.request:
-            return True
-        return self.has_open_plan and self.planned_by_person
-
-    @property
-    def is_owned_by_own_agent(self) -> bool:
-        owner = self.turn.owner if self.turn else None
-        return owner is not None and is_running(owner) is not False
-
-
 def initial_reminder(agent: AgentDefinition) -> str:
     """The reminder for a session without a list (W7); empty if reminders are off."""
     return (
         reminder(requests=0, since_change=0, after=agent.remind_after, open=(), tools=_LIST_TOOLS, listed=False) or ""
     )
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def _last_request(turn_messages: Sequence[Message]) -> Message | None:

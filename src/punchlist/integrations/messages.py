@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.continuation import OpenItem, next_item
-from punchlist.kernel.text import excerpt, quoted
+from punchlist.kernel.text import excerpt, quoted, visible_block
 
-_MAX_REQUEST_LENGTH = 1_000
+if TYPE_CHECKING:
+    from punchlist.integrations.item_checks import CheckedItem
+    from punchlist.verification.model import Check, CheckResult
+
+_MAX_REQUEST_LENGTH: Final = 1_000
+_MAX_COMMAND_LENGTH: Final = 200
+_MAX_NAMED: Final = 10
+_MAX_OUTPUT_LINES: Final = 30
+_MAX_OUTPUT_LENGTH: Final = 4_000
 
 
 def list_found(shown: str) -> str:
@@ -47,6 +56,19 @@ def untouched_list_open(items: Sequence[OpenItem]) -> str:
     )
 
 
+def items_dropped(items: Sequence[OpenItem]) -> str:
+    """For an agent that dropped items from its checklist; empty if it dropped none."""
+    dropped = [item for item in items if item.dropped]
+    if not dropped:
+        return ""
+    named = ", ".join(quoted(item.title) for item in dropped[:_MAX_NAMED])
+    more = f" and {len(dropped) - _MAX_NAMED} more" if len(dropped) > _MAX_NAMED else ""
+    return (
+        f"You dropped these items from your list without finishing them: {named}{more}. They stay open until you send "
+        "them again, or send them with status cancelled and a reason."
+    )
+
+
 def plan_prepared(shown: str) -> str:
     """For an agent whose user planned items before the prompt."""
     return f"The user has already put this on your plan:\n\n{shown}\n\nlist_todo shows the details. Work through it."
@@ -58,6 +80,60 @@ def plan_unfinished(shown: str) -> str:
         f"The plan of the previous turn was not finished:\n\n{shown}\n\nThis is a new turn with an empty plan. If the "
         "user wants these items done, plan them again with create_todo."
     )
+
+
+def checks_failed(failed: Sequence[CheckedItem]) -> str:
+    """For an agent that completed items whose checks fail."""
+    return "\n\n".join(_failed_check(item) for item in failed)
+
+
+def _failed_check(item: CheckedItem) -> str:
+    described = excerpt(item.check.description, _MAX_COMMAND_LENGTH)
+    return (
+        f"The check of {quoted(item.title)} failed, so the item is open again. Check: {described}\n"
+        f"{output_tail(item.result.output)}"
+    )
+
+
+def check_not_run(item: CheckedItem) -> str:
+    """For the person."""
+    return f"The check of {quoted(item.title)} was not run. {excerpt(item.result.output, _MAX_REQUEST_LENGTH)}"
+
+
+def output_tail(output: str) -> str:
+    """The last lines of a check's output, indented: programs report failures at the end."""
+    lines = [line.rstrip() for line in output.splitlines() if line.strip()][-_MAX_OUTPUT_LINES:]
+    text = visible_block("\n".join(lines))[-_MAX_OUTPUT_LENGTH:]
+    return "\n".join(f"    {line}" for line in text.splitlines()) or "    (no output)"
+
+
+def goal_set(criteria: str) -> str:
+    """For a prompt in a session that has a goal."""
+    return f"The user accepts the work when this is true:\n\n{visible_block(criteria)}"
+
+
+def goal_not_met(criteria: str, failed: Sequence[tuple[Check, CheckResult]]) -> str:
+    """For an agent whose list is clear while checks of its goal fail."""
+    failures = "\n\n".join(
+        f"This check fails: {excerpt(check.description, _MAX_COMMAND_LENGTH)}\n{output_tail(result.output)}"
+        for check, result in failed
+    )
+    return (
+        f"Your list is clear, but the goal is not met yet.\n\n{failures}\n\n{goal_set(criteria)}\n\nDo what is "
+        "missing now. If it cannot be done, tell the user why."
+    )
+
+
+def confirm_goal(criteria: str) -> str:
+    """For an agent whose list is clear, before it may stop for the first time."""
+    return (
+        f"Your list is clear. {goal_set(criteria)}\n\nConfirm each point: look at the result, not at your memory. "
+        "If a point is not true yet, do what is missing. Then answer the user, with what you looked at."
+    )
+
+
+def check_names(failed: Sequence[tuple[Check, CheckResult]]) -> str:
+    return "; ".join(excerpt(check.description, _MAX_COMMAND_LENGTH) for check, _ in failed)
 
 
 def _open_items(source: str, items: Sequence[OpenItem]) -> str:

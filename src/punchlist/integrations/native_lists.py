@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.checklist.lifecycle import ChecklistStatus, parse_status
+from punchlist.checklist.lifecycle import OPEN, ChecklistStatus, parse_status
 from punchlist.checklist.validation import MAX_ITEMS, MAX_TEXT_LENGTH
 from punchlist.kernel.text import excerpt
 
@@ -31,13 +31,19 @@ _UNSAFE_IN_FOLDER: Final = re.compile(r"[^A-Za-z0-9_-]")
 _TASK_FILE: Final = re.compile(r"[1-9][0-9]{0,8}\.json")
 _MAX_TASKS: Final = 1_000
 _MAX_TASK_SIZE: Final = 256 * 1024
-_PRIORITY: Final = (ChecklistStatus.IN_PROGRESS, ChecklistStatus.PENDING, ChecklistStatus.COMPLETED)
+_PRIORITY: Final = (
+    ChecklistStatus.IN_PROGRESS,
+    ChecklistStatus.PENDING,
+    ChecklistStatus.COMPLETED,
+    ChecklistStatus.CANCELLED,
+)
+CANCELLED_BY_AGENT: Final = "Cancelled in the agent's own list."
 
 
 def parse_list(tool: str, arguments: Any) -> list[dict[str, Any]] | None:
     """The items of a list tool's arguments in the form of `TodoWrite`; None if there is no list.
 
-    Invalid and cancelled items are left out.
+    Invalid items are left out.
     """
     if tool not in _TOOLS or not isinstance(arguments, Mapping):
         return None
@@ -77,7 +83,7 @@ def merge_copy(
     many items the open ones and the newest completed ones stay.
     """
     only_on_copy = Counter(item["content"] for item in previous) - Counter(item["content"] for item in native)
-    kept = [item for item in previous if item["id"] in added_by_people and item["content"] in only_on_copy]
+    kept = [_sendable(item) for item in previous if item["id"] in added_by_people and item["content"] in only_on_copy]
     return _single_in_progress([*_most_relevant(native, MAX_ITEMS - len(kept)), *kept])
 
 
@@ -115,7 +121,11 @@ def _item(entry: Mapping[str, Any], text_field: str) -> dict[str, Any] | None:
     active = entry.get("activeForm")
     text = _one_line(content)
     active_form = _one_line(active) if isinstance(active, str) else ""
-    return {"content": text, "activeForm": active_form or text, "status": known.value}
+    item = {"content": text, "activeForm": active_form or text, "status": known.value}
+    if known is ChecklistStatus.CANCELLED:
+        reason = entry.get("reason")
+        item["reason"] = (_one_line(reason) if isinstance(reason, str) else "") or CANCELLED_BY_AGENT
+    return item
 
 
 def _one_line(text: str) -> str:
@@ -127,10 +137,14 @@ def _most_relevant(items: Sequence[Mapping[str, Any]], limit: int) -> list[Mappi
 
     def rank(index: int) -> tuple[int, int]:
         priority = _PRIORITY.index(items[index]["status"])
-        return priority, -index if _PRIORITY[priority] is ChecklistStatus.COMPLETED else index
+        return priority, index if _PRIORITY[priority] in OPEN else -index
 
     chosen = sorted(range(len(items)), key=rank)[: max(0, limit)]
     return [items[index] for index in sorted(chosen)]
+
+
+def _sendable(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**item, "status": ChecklistStatus.PENDING.value} if item["status"] == ChecklistStatus.DROPPED else item
 
 
 def _single_in_progress(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

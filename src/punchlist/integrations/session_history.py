@@ -6,11 +6,12 @@ count (adr/0011).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER
+from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.kernel.actors import Role
 from punchlist.kernel.events import Event
@@ -26,6 +27,8 @@ EARLIER_LIST_KEY: Final = "aside"
 """Set on a continuation to a list that an earlier session left."""
 PROMPT_KEY: Final = "prompt"
 """Set on the first prompt of a turn that a person began before."""
+GOAL_KEY: Final = "goal"
+"""Set on a continuation for the goal of the session: which failures it was about."""
 REVISION_KEY: Final = "revision"
 SESSION_KEY: Final = "host_session"
 
@@ -45,6 +48,10 @@ class SessionHistory:
     """Fingerprints at which sessions were pointed to an earlier session's list."""
     turn_of_person: str | None = None
     """The newest turn that a person began."""
+    completions: tuple[tuple[str, str], ...] = ()
+    """When which item of the checklist was completed: the time and its id."""
+    goal_keys: tuple[str, ...] = ()
+    """The failures for which the agent was sent back to its goal since the last prompt, newest first."""
 
     def unchanged(self, fingerprint: str) -> int:
         """The number of latest continuations in a row with this fingerprint."""
@@ -78,7 +85,7 @@ def read_history(events: Sequence[Event], session: str | None) -> SessionHistory
             reminded = reminded if prompt_seen or reminded else data[FINGERPRINT_KEY]
         elif kind == SESSION_STARTED and data.get(SESSION_KEY) == session and not start_seen:
             start_seen, initial_revision = True, data.get(REVISION_KEY)
-        elif PROMPT_KEY in data or (event.action == TurnAction.BEGIN and event.reason == NEW_PROMPT):
+        elif _is_prompt(event, data):
             prompt_seen = True
         elif event.action == TurnAction.BEGIN and is_by_person(event):
             turn_of_person = turn_of_person or event.subject
@@ -92,11 +99,38 @@ def read_history(events: Sequence[Event], session: str | None) -> SessionHistory
         in_session if start_seen else 0,
         frozenset(skipped),
         turn_of_person,
+        tuple(_completions(events)),
+        tuple(_goal_keys(events)),
     )
+
+
+def _is_prompt(event: Event, data: dict[str, Any]) -> bool:
+    return PROMPT_KEY in data or (event.action == TurnAction.BEGIN and event.reason == NEW_PROMPT)
+
+
+def _goal_keys(events: Sequence[Event]) -> Iterator[str]:
+    for event in reversed(events):
+        data = event.payload()
+        if _is_prompt(event, data):
+            return
+        if GOAL_KEY in data:
+            yield data[GOAL_KEY]
+
+
+def _completions(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
+    for event in events:
+        steps = event.payload().get("steps")
+        for step in steps if isinstance(steps, list) else ():
+            if step["action"] == ChecklistAction.COMPLETE:
+                yield event.at, step["id"]
 
 
 def is_by_person(event: Event) -> bool:
     return event.actor.startswith(f"{Role.PERSON}:")
+
+
+def is_by_agent(event: Event) -> bool:
+    return not event.actor.startswith((f"{Role.PERSON}:", f"{Role.SYSTEM}:"))
 
 
 def _message_kind(data: dict[str, Any]) -> str | None:

@@ -20,6 +20,8 @@ NEW: Final = "(new)"
 
 ALL_ROLES: Final = frozenset(Role) - {Role.VIEWER}
 """All roles that can change anything."""
+ACCEPTERS: Final = frozenset({Role.PERSON, Role.LEAD})
+"""The roles that accept a completed item (V4)."""
 
 S = TypeVar("S", bound=StrEnum)
 A = TypeVar("A", bound=StrEnum)
@@ -38,7 +40,10 @@ class Lifecycle(Generic[S, A]):
         try:
             return self.table[state, action]
         except KeyError:
-            possible = ", ".join(self.actions_from(state)) or "nothing, it has ended"
+            actions = self.actions_from(state)
+            able = [action for action in actions if by in self.allowed[action]]
+            has_ended = all(self.table[state, action] == state for action in able)
+            possible = "nothing, it has ended" if has_ended else ", ".join(actions)
             raise IllegalTransition(
                 f"Cannot {action} {self._name_with_article} that is {state}. Possible actions: {possible}."
             ) from None
@@ -56,8 +61,9 @@ class Lifecycle(Generic[S, A]):
     def actions_from(self, state: S | str) -> list[A]:
         return [action for source, action in self.table if source == state]
 
-    def is_final(self, state: S) -> bool:
-        return not self.actions_from(state)
+    def is_final(self, state: S | str) -> bool:
+        """Whether no action leads to another state."""
+        return all(target == state for (source, _), target in self.table.items() if source == state)
 
     def mermaid(self) -> str:
         """The table as a Mermaid state diagram."""

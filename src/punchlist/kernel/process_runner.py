@@ -138,11 +138,12 @@ def run_captured(
     max_output: int,
     input: bytes = b"",
     stop_at_max: bool = True,
+    merged: bool = False,
 ) -> CapturedProcess:
     """Run a program and return what it printed.
 
     A program that prints more than `max_output` bytes is ended; with `stop_at_max=False` it goes on, and only
-    the first bytes are kept. For a thread: it blocks.
+    the first bytes are kept. With `merged`, standard error goes where standard output goes. For a thread: it blocks.
     """
     first, tail, errors = bytearray(), _Tail(), _Tail()
 
@@ -152,7 +153,7 @@ def run_captured(
         tail.take(data)
         return len(data) <= room or not stop_at_max
 
-    child = _Child(arguments, folder, environment, f"captured-{new_id()}", input, take, errors.take)
+    child = _Child(arguments, folder, environment, f"captured-{new_id()}", input, take, None if merged else errors.take)
     try:
         child.wait(seconds)
     finally:

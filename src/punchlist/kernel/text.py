@@ -26,6 +26,7 @@ _UNPRINTABLE_BUT_BREAKS: Final = re.compile(
 _FORBIDDEN_IN_LINE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _FORBIDDEN_IN_BLOCK: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _FORBIDDEN_ANYWHERE: Final = re.compile("[\x00\ud800-\udfff]")
+_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _INNER: Final = str.maketrans("“”", "‘’")
 
 
@@ -49,6 +50,12 @@ def visible_block(text: str) -> str:
 def quoted(text: object) -> str:
     """`text` on one line in quotation marks; quotation marks inside are replaced."""
     return f"“{visible(text).translate(_INNER)}”"
+
+
+def without_tags(text: str) -> str:
+    """`text` in which nothing looks like a tag to a model: it can neither end the block that quotes it, such as
+    `<state>`, nor begin another one, such as `<system-reminder>`."""
+    return _TAG.sub("‹", text)
 
 
 def excerpt(text: str, limit: int = 60) -> str:

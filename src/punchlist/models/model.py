@@ -7,7 +7,7 @@ are not JSON: the loop handles them, so that the reply is not lost.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Final, Protocol
 
@@ -27,10 +27,20 @@ class FinishReason(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Usage:
     input_tokens: int = 0
+    """All input tokens, including those read from the cache and written to it."""
     output_tokens: int = 0
+    cached_tokens: int = 0
+    """Input tokens that the provider read from its cache."""
+    cache_write_tokens: int = 0
+    """Input tokens that the provider wrote to its cache and charges for."""
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+        )
 
     @property
     def total(self) -> int:
@@ -51,6 +61,37 @@ class UserText:
     """A user message, from a person or from the loop."""
 
     text: str
+    from_person: bool = field(default=True, compare=False)
+    """False for what the loop says, such as continuations: it is not kept when the message is summarized."""
+
+
+class PartKind(StrEnum):
+    REASONING = "reasoning"
+    TEXT = "text"
+    CALL = "call"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyPart:
+    """One part of a reply in the provider's form. Texts and calls are those of the reply, in their order."""
+
+    kind: PartKind
+    length: int = 0
+    """Characters of a text."""
+    text: str = ""
+    """Of reasoning."""
+    id: str | None = None
+    signature: str | None = None
+    details: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderParts:
+    """The parts of a reply with reasoning. They are sent to the model that wrote them, and to no other."""
+
+    model: str
+    provider: str
+    parts: tuple[ReplyPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +100,8 @@ class Reply:
     calls: tuple[RequestedCall, ...] = ()
     finish: FinishReason = FinishReason.STOP
     usage: Usage = Usage()
+    provider_parts: ProviderParts | None = None
+    """None if the reply has no reasoning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +132,30 @@ class ModelRequest:
     messages: Sequence[Message]
     tools: Sequence[ToolOffer] = ()
     max_tokens: int | None = None
+    stable: int | None = None
+    """The number of messages that the next request repeats unchanged; None for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """Context window and prices of a model; None if unknown."""
+    """Context window and prices of a model; None if unknown. Prices are in dollars per million tokens."""
 
     context_window: int | None = None
     input_price: float | None = None
     output_price: float | None = None
+    cached_price: float | None = None
+    """Of input tokens read from the cache; None if they cost as much as others."""
+    cache_write_price: float | None = None
 
     def cost(self, usage: Usage) -> float | None:
-        """In dollars. Prices are per million tokens."""
+        """In dollars."""
         if self.input_price is None or self.output_price is None:
             return None
-        return (usage.input_tokens * self.input_price + usage.output_tokens * self.output_price) / 1_000_000
+        cached_price = self.input_price if self.cached_price is None else self.cached_price
+        write_price = self.input_price if self.cache_write_price is None else self.cache_write_price
+        other = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
+        spent = other * self.input_price + usage.output_tokens * self.output_price
+        return (spent + usage.cached_tokens * cached_price + usage.cache_write_tokens * write_price) / 1_000_000
 
 
 TextListener = Callable[[str], None]

@@ -25,13 +25,13 @@ from punchlist.models.model import (
     UserText,
 )
 from punchlist.models.provider_errors import STREAM_BROKEN
+from punchlist.models.reply_parts import provider_parts, with_reasoning
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import (
         ModelMessage,
         ModelRequestPart,
         ModelResponse,
-        ModelResponsePart,
         ModelResponseStreamEvent,
     )
     from pydantic_ai.models import ModelRequestParameters
@@ -53,9 +53,9 @@ _ONE_RESULT_EACH: Final = "each call needs exactly one result."
 # --- requests ---------------------------------------------------------------------------------------------
 
 
-def to_provider_messages(request: ModelRequest) -> list[ModelMessage]:
-    """Raises `RequestRefused` if calls and results do not match."""
-    builder = _MessageBuilder(request)
+def to_provider_messages(request: ModelRequest, model: str, *, cache_markers: bool = False) -> list[ModelMessage]:
+    """Raises `RequestRefused` if calls and results do not match. Reasoning is included if `model` wrote it."""
+    builder = _MessageBuilder(request, model, cache_markers=cache_markers)
     for message in request.messages:
         match message:
             case UserText():
@@ -67,10 +67,19 @@ def to_provider_messages(request: ModelRequest) -> list[ModelMessage]:
     return builder.build()
 
 
+_CACHED_MESSAGES: Final = 2
+"""Markers on messages: providers take four in total. The last but one finds what the previous request has written."""
+
+
 class _MessageBuilder:
     """Everything between two replies becomes one message, with the results first, as providers require."""
 
-    def __init__(self, request: ModelRequest) -> None:
+    def __init__(self, request: ModelRequest, model: str, *, cache_markers: bool) -> None:
+        self._model = model
+        self._cache_markers = cache_markers
+        changing = request.messages[request.stable :] if request.stable is not None else ()
+        self._changing = sum(isinstance(message, UserText) and bool(message.text.strip()) for message in changing)
+        """Texts at the end that the next request does not repeat."""
         self._system = _without_surrogates(request.system)
         self._offered = {tool.name for tool in request.tools}
         self._made: list[ModelMessage] = []
@@ -99,22 +108,39 @@ class _MessageBuilder:
     def add_reply(self, reply: Reply) -> None:
         from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 
-        parts: list[ModelResponsePart] = [TextPart(_without_surrogates(reply.text))] if reply.text.strip() else []
-        if not parts and not reply.calls:
+        text = _without_surrogates(reply.text)
+        if not text.strip() and not reply.calls:
             return
         self._flush()
+        calls: list[ToolCallPart] = []
         for call in reply.calls:
             if call.id in self._unanswered:
                 raise RequestRefused(f"Two calls of one reply have the id {excerpt(call.id)!r}; {_ONE_RESULT_EACH}")
             self._unanswered[call.id] = id = _wire_id(call.id, self._used)
-            parts.append(ToolCallPart(self._name(call.tool), _sendable(call.arguments), id))
-        self._made.append(ModelResponse(parts=parts))
+            calls.append(ToolCallPart(self._name(call.tool), _sendable(call.arguments), id))
+        if (written := with_reasoning(reply, text, calls, self._model)) is not None:
+            provider, parts = written
+            self._made.append(ModelResponse(parts=parts, provider_name=provider))
+        else:
+            self._made.append(ModelResponse(parts=[*([TextPart(text)] if text.strip() else []), *calls]))
 
     def build(self) -> list[ModelMessage]:
         self._flush()
         if not self._made:
             raise RequestRefused("The request has no messages.")
+        if self._cache_markers:
+            self._mark()
         return self._made
+
+    def _mark(self) -> None:
+        """Mark the end of the last requests, without what the next request does not repeat."""
+        from pydantic_ai.messages import CachePoint, ModelRequest, UserPromptPart
+
+        requests = [message for message in self._made if isinstance(message, ModelRequest)]
+        for message in requests[-_CACHED_MESSAGES:]:
+            at = len(message.parts) - (self._changing if message is requests[-1] else 0)
+            if at or message is not self._made[0]:
+                message.parts = [*message.parts[:at], UserPromptPart([CachePoint()]), *message.parts[at:]]
 
     def _name(self, tool: str) -> str:
         return tool if tool in self._offered else _wire_name(tool)
@@ -192,7 +218,7 @@ def event_text(event: ModelResponseStreamEvent) -> str:
     return ""
 
 
-def to_reply(response: ModelResponse, *, done: bool) -> Reply:
+def to_reply(response: ModelResponse, model: str, *, done: bool) -> Reply:
     """Raises `ModelBusy` if the end is missing. `done`: the server marked the end of the stream."""
     from pydantic_ai.messages import TextPart
 
@@ -211,7 +237,8 @@ def to_reply(response: ModelResponse, *, done: bool) -> Reply:
     if finish in (FinishReason.STOP, FinishReason.TOOL_CALLS):
         # Not every provider distinguishes these two.
         finish = FinishReason.TOOL_CALLS if calls else FinishReason.STOP
-    return Reply(text, calls, finish, Usage(usage.input_tokens, usage.output_tokens))
+    used = Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    return Reply(text, calls, finish, used, provider_parts(response, model))
 
 
 def _arguments(written: str | Mapping[str, Any] | None) -> Mapping[str, Any] | str:

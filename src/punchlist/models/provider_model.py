@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from punchlist.models.stream_reader import StreamReader
 
 _CONNECT_TIMEOUT: Final = 10.0
+_PROVIDER_SETTINGS: Final[Any] = {
+    "anthropic_cache_instructions": True,
+    "anthropic_cache_tool_definitions": True,
+    "openai_send_reasoning_ids": True,
+}
+"""Each provider reads its own. The first two mark system prompt and tools; `provider_messages` marks the messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +108,9 @@ class ProviderModel:
         client, pydantic_model, reader = await asyncio.to_thread(self._open)
         limit = asyncio.timeout(self._total)
         async with client:
-            messages, tools = to_provider_messages(request), tool_parameters(request)
+            markers = self._model.provider.cache_markers
+            messages = to_provider_messages(request, self.name, cache_markers=markers)
+            tools = tool_parameters(request)
             try:
                 async with limit:
                     return await self._reply(pydantic_model, messages, tools, request.max_tokens, forwarder, reader)
@@ -146,6 +154,7 @@ class ProviderModel:
         # The annotation of ModelSettings names the older httpx.
         timeout: Any = httpx2.Timeout(self._idle, connect=_CONNECT_TIMEOUT)
         settings = ModelSettings(max_retries=0, timeout=timeout)
+        settings.update(_PROVIDER_SETTINGS)
         if max_tokens is not None:
             settings["max_tokens"] = max_tokens
         async with model_request_stream(
@@ -153,4 +162,4 @@ class ProviderModel:
         ) as stream:
             async for event in stream:
                 forwarder.text(event_text(event))
-        return to_reply(stream.get(), done=reader.done)
+        return to_reply(stream.get(), self.name, done=reader.done)

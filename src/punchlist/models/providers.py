@@ -31,6 +31,8 @@ class Provider:
     """Seconds without a byte before the request is aborted."""
     needs_key: bool = True
     priced_as: str | None = None
+    cache_markers: bool = False
+    """Requests must mark what the provider should cache; the others do it by themselves."""
     default_model: str | None = None
     """Used if a key is set and no model is named."""
 
@@ -46,6 +48,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
             "ANTHROPIC_BASE_URL",
             "https://api.anthropic.com",
             priced_as="anthropic",
+            cache_markers=True,
             default_model="claude-sonnet-5-5",
         ),
         Provider("openai", *_OPENAI, priced_as="openai", default_model="gpt-6.1-sol"),

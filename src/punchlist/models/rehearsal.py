@@ -64,7 +64,7 @@ FAULTS: Final[Mapping[str, ModelError]] = {
     "unauthorized": ModelRefused("The key is wrong."),
     "bad_request": ModelRefused("The request is not valid."),
 }
-_KEYS: Final = ("text", "calls", "finish", "fault", "tokens", "delay")
+_KEYS: Final = ("text", "calls", "finish", "fault", "tokens", "delay", "cached_tokens")
 _MAX_SIZE: Final = 1_000_000
 _REFERENCE: Final = re.compile(r"\{\{\s*([A-Za-z_][\w.\[\]]*)\s*\}\}")
 _STEP: Final = re.compile(r"\w+")
@@ -81,6 +81,8 @@ class RehearsedReply:
     fault: str | None = None
     tokens: int = 0
     delay: float = 0.0
+    cached_tokens: int = 0
+    """Of `tokens`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class Rehearsal:
             for number, (tool, arguments) in enumerate(reply.calls)
         )
         finish = reply.finish or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
-        return Reply(text, calls, finish, Usage(reply.tokens, len(text) // 4))
+        return Reply(text, calls, finish, Usage(reply.tokens, len(text) // 4, reply.cached_tokens))
 
 
 def for_agent(model: Model, agent: str) -> Model:
@@ -271,4 +273,5 @@ def _parse_reply(path: Path, where: str, line: Any) -> RehearsedReply:
         fault,
         int(line.get("tokens") or 0),
         float(line.get("delay") or 0.0),
+        int(line.get("cached_tokens") or 0),
     )

@@ -16,8 +16,9 @@ from punchlist.claims.model import Claim, Claimant, ClaimGranted, ListKind, Noth
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotAllowed
+from punchlist.kernel.actors import Role
 from punchlist.plan import condition_repository, repository
-from punchlist.plan.conditions import waiting_reasons
+from punchlist.plan.conditions import reasons_without_resources, waiting_reasons
 from punchlist.plan.lifecycle import OPEN, PLANNERS, PlanStatus
 from punchlist.plan.model import TurnTodo, title_with_id, todo_change
 from punchlist.storage import event_log
@@ -95,6 +96,23 @@ def waiting_reasons_for(tx: Transaction, todo: TurnTodo) -> list[str]:
     live = claim_repository.find_live(tx, ListKind.PLAN, todo.turn_id)
     todos = with_claimed_in_progress(repository.read_todos(tx, todo.turn_id), live)
     return waiting_reasons(todos, conditions, tx.now()).get(todo.id, [])
+
+
+def check_completable(tx: Transaction, scope: TurnScope, todo: TurnTodo) -> None:
+    """Raise if the todo waits for a person, a time, an event or another todo (C10)."""
+    by_id = {each.id: each for each in repository.read_todos(tx, todo.turn_id)}
+    conditions = condition_repository.read_conditions(tx, todo.turn_id)
+    if reasons := reasons_without_resources(by_id, conditions, tx.now()).get(todo.id):
+        if scope.actor.role is Role.PERSON:
+            options = "Run `punchlist answer` to answer a question, or cancel the todo."
+        else:
+            options = (
+                "Leave it waiting and continue with another todo, or cancel it with a reason (status cancelled); when "
+                "all remaining todos wait, end your turn."
+            )
+        raise IllegalTransition(
+            f"{title_with_id(todo)} cannot be completed: it waits for {'; for '.join(reasons)}. {options}"
+        )
 
 
 def _claimant(scope: TurnScope, origin: str, action: ClaimAction) -> Claimant:

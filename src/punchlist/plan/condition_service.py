@@ -16,6 +16,7 @@ from punchlist.plan import validation as plan_validation
 from punchlist.plan.conditions import explain_conflicts, is_unmet, waiting_reasons
 from punchlist.plan.lifecycle import CONDITION, OPEN, PLAN, ConditionAction, ConditionKind, ConditionStatus, PlanAction
 from punchlist.plan.model import BlockedTodo, Condition, NewCondition, TurnTodo, WaitingTodo, plan_stream, quoted_title
+from punchlist.plan.references import TodoReferences
 from punchlist.plan.transitions import advance_todo, new_conditions
 from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition
@@ -35,7 +36,7 @@ class ConditionService:
             before = condition_repository.read_conditions(tx, scope.turn_id)
             status = PLAN.advance(todo.status, PlanAction.WAIT, scope.actor.role)
             problems: list[str] = []
-            references = plan_validation.TodoReferences((each.id, each.status, each.title) for each in todos)
+            references = TodoReferences((each.id, each.status, each.title) for each in todos)
             resolved = references.resolve(condition, todo.id, "for", problems)
             if problems:
                 raise InvalidInput(problems)
@@ -51,6 +52,11 @@ class ConditionService:
             if condition.kind is ConditionKind.TODO:
                 conflicts = explain_conflicts(todos, conditions, {todo.id}, tx.now())
             return WaitingTodo(todo, waits_for, plan_validation.limit_conflicts(conflicts))
+
+    def conditions(self, scope: TurnScope) -> list[Condition]:
+        """All conditions of a turn's todos."""
+        with self._store.read() as tx:
+            return condition_repository.read_conditions(tx, scope.turn_id)
 
     def open_conditions(self, conversation_id: str) -> list[BlockedTodo]:
         """Unmet conditions on a person, an event or a time, in plan order."""

@@ -37,7 +37,7 @@ def waiting_reasons(todos: Sequence[TurnTodo], conditions: Iterable[Condition], 
     """What each pending todo waits for, in words, by id. `todos` are all todos of the turn, in order."""
     conditions = list(conditions)
     by_id = {todo.id: todo for todo in todos}
-    reasons = _reasons_without_resources(by_id, conditions, now)
+    reasons = reasons_without_resources(by_id, conditions, now)
     for conflict in resource_conflicts(todos, conditions, frozenset(reasons)):
         if conflict.holder is None:
             continue
@@ -48,9 +48,10 @@ def waiting_reasons(todos: Sequence[TurnTodo], conditions: Iterable[Condition], 
     return reasons
 
 
-def _reasons_without_resources(
+def reasons_without_resources(
     by_id: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: str
 ) -> dict[str, list[str]]:
+    """What each pending todo waits for, except resources that others use at the moment."""
     edges = dependencies(by_id.values(), conditions)
     _, dropped = break_cycles(edges, list(by_id))
     reasons: dict[str, list[str]] = {}
@@ -216,7 +217,7 @@ def explain_conflicts(
     by_id = {todo.id: todo for todo in todos}
     cycles, _ = break_cycles(dependencies(todos, conditions), list(by_id))
     messages = [_explain_cycle(cycle, by_id) for cycle in cycles if not set(about).isdisjoint(cycle)]
-    waiting = _reasons_without_resources(by_id, conditions, now)
+    waiting = reasons_without_resources(by_id, conditions, now)
     for conflict in resource_conflicts(todos, conditions, waiting):
         if not set(about).isdisjoint(conflict.claimants):
             messages.append(_explain_resource(conflict, by_id))

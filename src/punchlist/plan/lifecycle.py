@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from punchlist.kernel.actors import Role
-from punchlist.kernel.lifecycle import NEW, Lifecycle
+from punchlist.kernel.lifecycle import ACCEPTERS, NEW, Lifecycle
 
 
 class PlanStatus(StrEnum):
@@ -28,6 +28,11 @@ class PlanAction(StrEnum):
     REPORT = "report"
     EDIT = "edit"
     MOVE = "move"
+    # Its check was run and did not pass: the result is kept with the open todo (V2).
+    CHECK = "check"
+    # Its check failed after it was completed (V2).
+    REOPEN = "reopen"
+    ACCEPT = "accept"
 
 
 PLANNERS: Final = frozenset({Role.SUPERVISOR, Role.LEAD, Role.OWNER, Role.PERSON, Role.SYSTEM})
@@ -51,9 +56,18 @@ PLAN: Final = Lifecycle(
         (PlanStatus.IN_PROGRESS, PlanAction.EDIT): PlanStatus.IN_PROGRESS,
         (PlanStatus.PENDING, PlanAction.MOVE): PlanStatus.PENDING,
         (PlanStatus.IN_PROGRESS, PlanAction.MOVE): PlanStatus.IN_PROGRESS,
+        (PlanStatus.PENDING, PlanAction.CHECK): PlanStatus.PENDING,
+        (PlanStatus.IN_PROGRESS, PlanAction.CHECK): PlanStatus.IN_PROGRESS,
+        (PlanStatus.COMPLETED, PlanAction.CHECK): PlanStatus.COMPLETED,
+        (PlanStatus.COMPLETED, PlanAction.REOPEN): PlanStatus.PENDING,
+        (PlanStatus.COMPLETED, PlanAction.ACCEPT): PlanStatus.COMPLETED,
     },
     # Workers have no access to the plan; the agent that delegated updates it (T13).
-    allowed=dict.fromkeys(PlanAction, PLANNERS),
+    allowed={
+        **dict.fromkeys(PlanAction, PLANNERS),
+        PlanAction.ACCEPT: ACCEPTERS,
+        PlanAction.REOPEN: frozenset({Role.SYSTEM}),
+    },
 )
 
 OPEN: Final = frozenset({PlanStatus.PENDING, PlanStatus.IN_PROGRESS})

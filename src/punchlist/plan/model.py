@@ -14,6 +14,7 @@ from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.events import Change
 from punchlist.kernel.text import visible
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
+from punchlist.verification.model import Check, Verification, decode
 
 
 def plan_stream(turn_id: str) -> str:
@@ -42,6 +43,9 @@ class NewTodo:
     resources: tuple[str, ...] = ()
     id: str | None = None
     """Set by imports, so that todos of one batch can reference each other by id."""
+    check: Check | None = None
+    copied_from: str | None = None
+    """The todo of an earlier turn that this one takes over (T14)."""
 
 
 class TurnTodo(NamedTuple):
@@ -60,9 +64,18 @@ class TurnTodo(NamedTuple):
     created_at: str = ""
     started_at: str | None = None
     completed_at: str | None = None
+    verification: str | None = None
+    """Encoded; `verified` decodes it."""
 
     def checksum(self) -> int:
         return _checksum(self)
+
+    def verified(self) -> Verification:
+        """The check, its result, the evidence and who accepted it."""
+        try:
+            return decode(self.verification)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise StoreDamaged.not_as_written(f"The verification of todo {self.id!r}") from None
 
     def creation_data(self) -> dict[str, Any]:
         """The data of the `create` event; empty fields are omitted."""
@@ -71,6 +84,7 @@ class TurnTodo(NamedTuple):
             "context": self.context,
             "completion_criteria": self.completion_criteria,
             "agent_type": self.agent_type,
+            "verification": self.verification,
         }
         return {"priority": self.priority, **{key: value for key, value in texts.items() if value}}
 
@@ -94,12 +108,12 @@ def todo_from_row(row: tuple[Any, ...]) -> TurnTodo:
     """Convert a row after verifying its checksum."""
     try:
         # Unpacked by name: slicing tuples takes longer than the rest of this function.
-        id, session, turn, title, context, criteria, agent, status, order, outcome, created, started, ended, crc = row
-        fields = (id, session, turn, title, context, criteria, agent, status, order, outcome, created, started, ended)
+        id, session, turn, title, text, criteria, agent, status, order, outcome, created, start, end, proof, crc = row
+        fields = (id, session, turn, title, text, criteria, agent, status, order, outcome, created, start, end, proof)
         if _checksum(fields) == crc:
             status = _STATUS.get(status, status)
             return TurnTodo(
-                id, session, turn, title, context, criteria, agent, status, order, outcome, created, started, ended
+                id, session, turn, title, text, criteria, agent, status, order, outcome, created, start, end, proof
             )
     except TypeError:
         # A column holds something other than text.
@@ -113,7 +127,7 @@ PRIORITY_UNIT: Final = 1 << 32
 
 def _checksum(todo: Sequence[Any]) -> int:
     """Covers every column. Raises TypeError if one holds a value of another type."""
-    id, session, turn, title, text, criteria, agent, status, priority, outcome, created, start, end = todo
+    id, session, turn, title, text, criteria, agent, status, priority, outcome, created, start, end, proof = todo
     parts = (
         id,
         session,
@@ -127,6 +141,8 @@ def _checksum(todo: Sequence[Any]) -> int:
         created,
         "" if start is None else start,
         "" if end is None else end,
+        # Rows from before schema 0008 have none, and keep their checksum.
+        *(() if proof is None else (proof,)),
     )
     crc: int = zlib.crc32("\x1f".join(parts).encode()) + priority * PRIORITY_UNIT
     return crc
@@ -136,6 +152,8 @@ def parse_todo_row(row: tuple[Any, ...]) -> TurnTodo | str:
     """A todo, or a description of what is wrong with the row (C11)."""
     try:
         todo = todo_from_row(row)
+        if todo.verification is not None:
+            todo.verified()
         if row[7] not in _STATUS:
             return f"Todo {row[0]!r} has the unknown status {row[7]!r}; it is skipped."
         if not todo.title.strip():

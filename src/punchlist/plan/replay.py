@@ -81,4 +81,5 @@ def _new_todo(turn_id: str, event: Event) -> TurnTodo:
         status=PlanStatus(event.to_status or ""),
         priority=data["priority"],
         created_at=event.at,
+        verification=data.get("verification"),
     )

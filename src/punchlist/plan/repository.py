@@ -13,7 +13,6 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import IllegalTransition, NotFound, StoreDamaged
 from punchlist.kernel.actors import Role
-from punchlist.kernel.text import visible
 from punchlist.plan import condition_repository, conditions
 from punchlist.plan.lifecycle import OPEN, PlanAction, PlanStatus
 from punchlist.plan.model import (
@@ -26,6 +25,7 @@ from punchlist.plan.model import (
     plan_stream,
     todo_from_row,
 )
+from punchlist.plan.references import resolve_id
 from punchlist.plan.validation import Shift
 from punchlist.storage.statements import Statement, columns, insert, literals, update
 from punchlist.storage.store import Transaction
@@ -39,6 +39,11 @@ _ORDER: Final = "ORDER BY priority, created_at, id"
 
 INSERT: Final = insert("turn_todos", COLUMNS)
 BY_ID: Final = Statement(f"{_ROW} WHERE id = :id")
+BY_ID_WITH_CONDITIONS: Final = Statement(
+    f"SELECT {columns(COLUMNS)}, EXISTS (SELECT 1 FROM todo_conditions "
+    "WHERE todo_conditions.turn_id = turn_todos.turn_id AND todo_conditions.todo_id = turn_todos.id) "
+    "FROM turn_todos WHERE id = :id"
+)
 BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id {_ORDER}")
 OPEN_BY_TURN: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id AND status IN ({literals(sorted(OPEN))}) {_ORDER}")
 BY_STATUS: Final = Statement(f"{_ROW} WHERE turn_id = :turn_id AND status = :status {_ORDER}")
@@ -57,6 +62,7 @@ COUNTS_UP_TO: Final = Statement(
 )
 _TITLES: Final = "SELECT id, status, title FROM turn_todos WHERE turn_id = :turn_id"
 TITLES: Final = Statement(_TITLES)
+ORDERED_TITLES: Final = Statement(f"{_TITLES} {_ORDER}")
 TITLES_IF_TURN_OPEN: Final = Statement(
     f"{_TITLES} AND EXISTS (SELECT 1 FROM turns "
     "WHERE id = :turn_id AND conversation_id = :conversation_id AND ended_at IS NULL)"
@@ -86,7 +92,7 @@ SHIFT: Final = Statement(
     f"UPDATE turn_todos SET priority = priority + :by, checksum = checksum + :by * {PRIORITY_UNIT} "
     "WHERE turn_id = :turn_id AND priority >= :start AND priority < :end"
 )
-_MUTABLE: Final = ("status", "outcome", "started_at", "completed_at", "checksum")
+_MUTABLE: Final = ("status", "outcome", "started_at", "completed_at", "verification", "checksum")
 _UNCHANGED: Final = "id = :todo_id AND status = :from_status"
 UPDATE: Final = update("turn_todos", _MUTABLE, where=_UNCHANGED)
 # Separate, because an UPDATE that names the priority updates one more index.
@@ -175,6 +181,7 @@ class TurnTodoRepository:
             outcome=changed.outcome,
             started_at=changed.started_at,
             completed_at=changed.completed_at,
+            verification=changed.verification,
             checksum=changed.checksum(),
         )
         return changed if rows else None
@@ -264,13 +271,22 @@ def lock_and_read_events(tx: Transaction, scope: TurnScope, since: int) -> Rows:
     )
 
 
-def find_todo(tx: Transaction, scope: TurnScope, todo_id: str) -> TurnTodo:
-    todo = TurnTodoRepository(tx).find_by_id(todo_id)
-    if todo is None:
-        raise NotFound(f"There is no todo {visible(todo_id)!r}. Call list_todo for the ids of this turn's todos.")
+def find_todo(tx: Transaction, scope: TurnScope, reference: str) -> TurnTodo:
+    """The todo of the turn with this id, number or part of an id (`references.resolve_id`)."""
+    return find_with_conditions(tx, scope, reference)[0]
+
+
+def find_with_conditions(tx: Transaction, scope: TurnScope, reference: str) -> tuple[TurnTodo, bool]:
+    """As `find_todo`, and whether the todo has conditions."""
+    row = tx.one(BY_ID_WITH_CONDITIONS, id=reference)
+    if row is None:
+        todo_id = resolve_id(tx.all(ORDERED_TITLES, turn_id=scope.turn_id), reference)
+        row = tx.one(BY_ID_WITH_CONDITIONS, id=todo_id)
+        assert row is not None
+    todo = todo_from_row(row[:WIDTH])
     if todo.turn_id != scope.turn_id:
-        raise NotFound(f"Todo {todo_id!r} belongs to another turn. Call list_todo for the ids of this turn's todos.")
-    return todo
+        raise NotFound(f"Todo {todo.id!r} belongs to another turn. Call list_todo for the ids of this turn's todos.")
+    return todo, bool(row[WIDTH])
 
 
 def count_retries(tx: Transaction, todo: TurnTodo) -> int:

@@ -1,8 +1,8 @@
 """Transactions of the plan: create, list, start and end the todos of one turn.
 
-Waiting is in `condition_service.py`, claiming in `claim_service.py`. The turn comes from the caller's
-scope (T7). Writers of one plan are serialized by a lock on the turn's row; the UPDATE of a todo checks
-its status again.
+Waiting is in `condition_service.py`, claiming in `claim_service.py`, checks and acceptance in
+`verification_service.py`. The turn comes from the caller's scope (T7). Writers of one plan are serialized
+by a lock on the turn's row; the UPDATE of a todo checks its status again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt, visible
 from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.claim_service import PlanClaims, waiting_reasons_for, with_claimed_in_progress
+from punchlist.plan.claim_service import PlanClaims, check_completable, waiting_reasons_for, with_claimed_in_progress
 from punchlist.plan.condition_service import ConditionService
 from punchlist.plan.conditions import explain_conflicts
 from punchlist.plan.lifecycle import OPEN, PLAN, ConditionKind, PlanAction, PlanStatus
@@ -39,13 +39,23 @@ from punchlist.plan.model import (
     todo_change,
 )
 from punchlist.plan.plan_index import MIN_INDEXED, PlanIndex, PlanIndexes
-from punchlist.plan.repository import TurnTodoRepository, condition_state, find_todo, lock_turn, take_snapshot
+from punchlist.plan.references import TodoReferences
+from punchlist.plan.repository import (
+    TurnTodoRepository,
+    condition_state,
+    find_todo,
+    find_with_conditions,
+    lock_turn,
+    take_snapshot,
+)
 from punchlist.plan.transitions import advance_todo, new_conditions
+from punchlist.plan.verification_service import VerificationService, final_verification, new_verification
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
+from punchlist.verification.model import Verification
 
 
-class Plans(ConditionService, PlanClaims):
+class Plans(ConditionService, PlanClaims, VerificationService):
     def __init__(self, store: Store) -> None:
         self._store = store
         self._indexes = PlanIndexes()
@@ -109,6 +119,11 @@ class Plans(ConditionService, PlanClaims):
         with self._store.read() as tx:
             return take_snapshot(tx, scope)
 
+    def find(self, scope: TurnScope, todo_id: str) -> TurnTodo:
+        """One todo of the turn."""
+        with self._store.read() as tx:
+            return find_todo(tx, scope, todo_id)
+
     def start(
         self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo", fence: int | None = None
     ) -> TurnTodo:
@@ -125,12 +140,19 @@ class Plans(ConditionService, PlanClaims):
         action: PlanAction = PlanAction.COMPLETE,
         *,
         fence: int | None = None,
+        verification: Verification | None = None,
     ) -> EndedTodo:
-        """Complete or cancel a todo with its outcome (T4). A claimed todo needs its fence (X3)."""
+        """Complete or cancel a todo with its outcome (T4). A claimed todo needs its fence (X3).
+
+        `verification` replaces that of the todo; without it, the todo keeps its own.
+        """
         with self._store.write() as tx:
             lock_turn(tx, scope)
-            todo = find_todo(tx, scope, todo_id)
-            ended = end_todo(tx, scope, todo, action, outcome, outcome=outcome, fence=fence)
+            todo, has_conditions = find_with_conditions(tx, scope, todo_id)
+            if has_conditions and action is PlanAction.COMPLETE:
+                PLAN.advance(todo.status, action, scope.actor.role)
+                check_completable(tx, scope, todo)
+            ended = end_todo(tx, scope, todo, action, outcome, outcome=outcome, fence=fence, verification=verification)
             return EndedTodo(ended, _remaining(tx, scope))
 
     def edit(self, scope: TurnScope, todo_id: str, title: str, *, reason: str) -> TurnTodo:
@@ -214,7 +236,8 @@ def _create_todos(
     positions, shifts = plan_validation.assign_positions(_check_room(total, len(items)), items)
     now = tx.now()
     todos = [_new_todo(scope, item, status, position, now) for item, position in zip(items, positions, strict=True)]
-    conditions = _conditions(items, todos, titles, now) if has_conditions else {}
+    ordered = sorted([*_shifted(existing, shifts), *todos], key=lambda todo: todo.priority) if has_conditions else []
+    conditions = _conditions(items, todos, titles, ordered, now) if has_conditions else {}
     todo_repository = TurnTodoRepository(tx)
     todo_repository.shift_priorities(scope.turn_id, shifts)
     todo_repository.create_batch(todos)
@@ -230,7 +253,6 @@ def _create_todos(
         for change in changes:
             if change.subject in conditions:
                 change.data["conditions"] = [condition.event_data() for condition in conditions[change.subject]]
-        ordered = sorted([*_shifted(existing, shifts), *todos], key=lambda todo: todo.priority)
         conflicts += explain_conflicts(ordered, [*before, *added], conditions, now)
     version = event_log.append(tx, *changes)
     if index is None and total >= MIN_INDEXED:
@@ -268,10 +290,13 @@ def end_todo(
     *,
     outcome: str,
     fence: int | None = None,
+    verification: Verification | None = None,
 ) -> TurnTodo:
     """`Plans.end` inside the caller's transaction, which has locked the turn."""
-    guard = _claim_guard(tx, scope, fence)
-    return advance_todo(tx, scope, todo, action, reason, guard=guard, outcome=outcome, completed_at=tx.now())
+    changes: dict[str, str | None] = {"outcome": outcome, "completed_at": tx.now()}
+    if (verified := final_verification(scope, todo, action, verification)) != todo.verification:
+        changes["verification"] = verified
+    return advance_todo(tx, scope, todo, action, reason, guard=_claim_guard(tx, scope, fence), **changes)
 
 
 def _claim_guard(tx: Transaction, scope: TurnScope, fence: int | None) -> Any:
@@ -329,10 +354,15 @@ def _shifted(todos: Sequence[TurnTodo], shifts: Sequence[plan_validation.Shift])
 
 
 def _conditions(
-    items: Sequence[NewTodo], todos: Sequence[TurnTodo], titles: repository.Rows, now: str
+    items: Sequence[NewTodo],
+    todos: Sequence[TurnTodo],
+    titles: repository.Rows,
+    ordered: Sequence[TurnTodo],
+    now: str,
 ) -> dict[str, list[Condition]]:
     """The conditions of the new todos by todo id; todos without any are absent."""
-    references = plan_validation.TodoReferences(titles, [(todo.id, todo.title) for todo in todos])
+    references = TodoReferences(titles, [(todo.id, todo.title) for todo in todos])
+    references.set_order([todo.id for todo in ordered])
     problems: list[str] = []
     found: dict[str, list[Condition]] = {}
     for index, (item, todo) in enumerate(zip(items, todos, strict=True)):
@@ -360,6 +390,7 @@ def _new_todo(scope: TurnScope, item: NewTodo, status: PlanStatus, position: int
         status=status,
         priority=position,
         created_at=now,
+        verification=new_verification(scope, item),
     )
 
 

@@ -17,6 +17,8 @@ from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, s
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PLANNERS, ConditionKind, PlanAction, PlanStatus
 from punchlist.plan.model import ConditionAnswer, EndedTodo, FailedTodo, Plan, PlanSnapshot, TurnTodo
+from punchlist.verification.model import verification_json
+from punchlist.verification.validation import CHECK_SCHEMA, VERIFICATION_SCHEMA
 
 if TYPE_CHECKING:
     from punchlist.plan.service import Plans
@@ -25,19 +27,19 @@ _STRING: Final[Schema] = {"type": "string"}
 _STRING_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
 _INTEGER: Final[Schema] = {"type": "integer"}
 _STATUS: Final[Schema] = {"type": "string", "enum": [status.value for status in PlanStatus]}
-_ID: Final[Schema] = {"type": "string", "description": "A todo's id, from create_todo or list_todo"}
+_ID: Final[Schema] = {"type": ["string", "integer"], "description": "A todo's number in the plan, or its id"}
 
 _FENCE: Final[Schema] = {"type": "integer", "description": "The fence of your claim, if the todo is claimed"}
 _STRINGS: Final[Schema] = {"type": "array", "items": _STRING}
 _CONDITION: Final[Schema] = {
     "anyOf": [
-        {"type": "string", "description": "Another todo: its id, or its title in this call"},
+        {"type": "string", "description": "Another todo: its number, id or title"},
         {
             **schema(
                 person={"type": "string", "description": "A question that a person answers"},
                 time={"type": "string", "description": "When: ISO 8601 with zone, such as 2026-11-20T09:00:00Z"},
                 event={"type": "string", "description": "The name of an event that will be reported"},
-                todo={"type": "string", "description": "Another todo: its id or its title"},
+                todo={"type": "string", "description": "Another todo: its number, id or title"},
             ),
             "minProperties": 1,
             "maxProperties": 1,
@@ -63,6 +65,7 @@ _NEW_ITEM = schema(
         "items": _STRING,
         "description": "What it needs exclusively, such as a path",
     },
+    check=CHECK_SCHEMA,
 )
 _TODO = schema(
     ["id", "title", "status", "priority"],
@@ -77,6 +80,7 @@ _TODO = schema(
     createdAt=_STRING,
     startedAt=_STRING_OR_NULL,
     completedAt=_STRING_OR_NULL,
+    **VERIFICATION_SCHEMA,
     waitsFor=_STRINGS,
     answers={"type": "array", "items": schema(["answer"], question=_STRING, event=_STRING, answer=_STRING)},
     notes=_STRINGS,
@@ -106,6 +110,7 @@ def todo_json(todo: TurnTodo) -> dict[str, Any]:
         "createdAt": todo.created_at,
         "startedAt": todo.started_at,
         "completedAt": todo.completed_at,
+        **verification_json(todo.verified(), completed=todo.status is PlanStatus.COMPLETED),
     }
 
 
@@ -224,7 +229,9 @@ def _list_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
 def _start_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         todo_id, fence = plan_validation.parse_id(args.get("todoId")), _fence(args)
-        return _result(todo_json(plans().start(scope, todo_id, fence=fence)))
+        todo = plans().start(scope, todo_id, fence=fence)
+        # The model has written the texts itself; empty fields say nothing.
+        return _result({name: value for name, value in todo_json(todo).items() if value not in ("", None)})
 
     return ListToolSpec(
         name="start_todo",
@@ -316,6 +323,8 @@ def _complete_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
             completedAt=_STRING_OR_NULL,
             remaining=_INTEGER,
             retry={"type": "boolean"},
+            mark=VERIFICATION_SCHEMA["mark"],
+            check=VERIFICATION_SCHEMA["check"],
             next=_STRING,
         ),
         roles=PLANNERS,
@@ -336,11 +345,20 @@ def _ended_json(ended: EndedTodo | FailedTodo) -> dict[str, Any]:
         "outcome": ended.todo.outcome,
         "completedAt": ended.todo.completed_at,
         "remaining": ended.remaining,
+        **_check_json(ended.todo),
     }
 
 
+def _check_json(todo: TurnTodo) -> dict[str, Any]:
+    """The check and the mark of a todo that has a check."""
+    if todo.verification is None:
+        return {}
+    fields = verification_json(todo.verified(), completed=todo.status is PlanStatus.COMPLETED)
+    return {name: fields[name] for name in ("mark", "check") if name in fields and "check" in fields}
+
+
 def _result(data: dict[str, Any]) -> ToolResult:
-    return ToolResult(json.dumps(data, ensure_ascii=False), data)
+    return ToolResult(json.dumps(data, ensure_ascii=False, separators=(",", ":")), data)
 
 
 def claimable_plan(plans: Plans, scope: TurnScope, origin: str) -> ClaimableList:

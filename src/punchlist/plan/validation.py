@@ -12,6 +12,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel import text
 from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanAction, PlanStatus
 from punchlist.plan.model import NewCondition, NewTodo, TurnTodo
+from punchlist.verification.validation import parse_check
 
 MAX_BATCH: Final = 1_000
 MAX_PLAN: Final = 10_000
@@ -83,6 +84,7 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
         problems.append(f"{where}.order: must be a position counted from 1, got {text.display_value(order)}")
     blocked_by = _parse_conditions(raw.get("blockedBy"), f"{where}.blockedBy", problems)
     resources = _parse_resources(raw.get("resources"), f"{where}.resources", problems)
+    check = parse_check(raw.get("check"), f"{where}.check", problems)
     if len(problems) > before:
         return None
     return NewTodo(
@@ -93,6 +95,7 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
         order=order,
         blocked_by=blocked_by,
         resources=resources,
+        check=check,
     )
 
 
@@ -130,6 +133,9 @@ def parse_end_action(raw: Any) -> PlanAction:
 
 
 def parse_id(raw: Any) -> str:
+    """A reference to a todo; models write its number as a number, too."""
+    if isinstance(raw, int) and not isinstance(raw, bool):
+        raw = str(raw)
     if problem := text.line_problem(raw, max_length=MAX_ID_LENGTH):
         raise InvalidInput(f"todoId: {problem}")
     return str(raw).strip()
@@ -286,55 +292,6 @@ def limit_conflicts(messages: list[str]) -> list[str]:
     if len(messages) <= MAX_CONFLICTS:
         return messages
     return [*messages[:MAX_CONFLICTS], f"… and {len(messages) - MAX_CONFLICTS} more conflicts"]
-
-
-class TodoReferences:
-    """Resolves references to todos of a turn: by id, or by title if it is unique."""
-
-    def __init__(self, existing: Iterable[Sequence[Any]], new: Iterable[tuple[str, str]] = ()) -> None:
-        """`existing` has id, status and title of the plan's todos, `new` id and title of those in the same call."""
-        self._ids: set[str] = set()
-        self._new: dict[str, list[str]] = {}
-        self._open: dict[str, list[str]] = {}
-        self._ended: dict[str, list[str]] = {}
-        for todo_id, status, title in existing:
-            self._ids.add(todo_id)
-            (self._open if status in OPEN else self._ended).setdefault(normalized_title(title), []).append(todo_id)
-        for todo_id, title in new:
-            self._ids.add(todo_id)
-            self._new.setdefault(normalized_title(title), []).append(todo_id)
-
-    def resolve(self, condition: NewCondition, own_id: str, where: str, problems: list[str]) -> NewCondition:
-        """The condition of the todo `own_id`, with the id of the todo it references."""
-        if condition.kind is not ConditionKind.TODO:
-            return condition
-        return NewCondition(ConditionKind.TODO, self._find(condition.subject, own_id, where, problems) or "")
-
-    def _find(self, reference: str, own_id: str, where: str, problems: list[str]) -> str | None:
-        if reference in self._ids and reference != own_id:
-            return reference
-        title = normalized_title(reference)
-        for group in (self._new, self._open):
-            others = [todo_id for todo_id in group.get(title, ()) if todo_id != own_id]
-            if len(others) > 1:
-                problems.append(f"{where}: {len(others)} todos have the title {_quoted(reference)}; give an id instead")
-                return None
-            if others:
-                return others[0]
-        if title in self._ended:
-            # Any of them will do: an ended todo blocks nothing.
-            return self._ended[title][-1]
-        if reference == own_id or own_id in (*self._new.get(title, ()), *self._open.get(title, ())):
-            problems.append(f"{where}: a todo cannot wait for itself")
-        else:
-            problems.append(
-                f"{where}: this turn has no todo {_quoted(reference)}; give the id or the exact title of another todo"
-            )
-        return None
-
-
-def _quoted(reference: str) -> str:
-    return f"“{text.excerpt(reference)}”"
 
 
 @dataclass(frozen=True, slots=True)

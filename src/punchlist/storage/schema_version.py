@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0007"
+SCHEMA_VERSION: Final = "0008"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "aec609b7f6f1000c3d40a2c47544bf53e0871e208ca90ce62edc565788262f14",
-    "postgresql": "cba7325c26a0c2ab6f04f5b2f0c5353b3d0293efe49b7e860b77c7f4d4d374b5",
+    "sqlite": "370da6b15a5747ecdf78937f20d191ce798591ee91b63c3b52e80ee63bca94b0",
+    "postgresql": "ff059b81939fe1864365f50a22aeaafd63438f22a5cfaff0edc4727d73c8544c",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -114,7 +114,11 @@ def turn_json(view: TurnView) -> dict[str, Any]:
         **stored_turn_json(view.turn),
         "iterations": view.iterations,
         "continuations": view.continuations,
-        "usage": {"inputTokens": usage.input_tokens, "outputTokens": usage.output_tokens},
+        "usage": {
+            "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens,
+            "cachedTokens": usage.cached_tokens,
+        },
     }
 
 
@@ -163,7 +167,7 @@ def _document(record: ConversationRecord) -> Iterator[str]:
             yield from _message(one)
     if record.checklist.items:
         yield "## Checklist"
-        boxes = {"completed": "[x]", "in_progress": "[>]"}
+        boxes = {"completed": "[x]", "in_progress": "[>]", "cancelled": "[-]", "dropped": "[!]"}
         yield "\n".join(f"- {boxes.get(item.status, '[ ]')} {_code(item.content)}" for item in record.checklist.items)
     waiting = [one for one in record.queued if one.status == "queued"]
     if waiting:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from punchlist.app import Services
 from punchlist.checklist.tools import checklist_tools
@@ -24,19 +24,25 @@ from punchlist.missions.model import MissionScope
 from punchlist.missions.todos.tools import TEAM, mission_tools
 from punchlist.plan.lifecycle import PLANNERS
 from punchlist.plan.tools import claimable_plan, plan_tools
+from punchlist.verification.model import Mark
 
+PLAN: Final = "plan"
+CHECKLIST: Final = "checklist"
+BOTH: Final = "both"
 Tools = dict[str, ListToolSpec[Any]]
 
 
 class RoleTools:
     """Groups of tools are built on first use: a server greets its client before it loads them all."""
 
-    def __init__(self, services: Services, role: Role, client: str | None = None) -> None:
-        """`client` distinguishes the clients of one process as owners of claims."""
+    def __init__(self, services: Services, role: Role, client: str | None = None, lists: str = BOTH) -> None:
+        """`client` distinguishes the clients of one process as owners of claims; `lists` are offered: `plan`,
+        `checklist` or `both`."""
         self._services = services
         self._role = role
         self._client = client
-        self.has_plan = role in PLANNERS or role is Role.VIEWER
+        self.has_plan = lists != CHECKLIST and (role in PLANNERS or role is Role.VIEWER)
+        self.has_checklist = lists != PLAN
         self.has_missions = role in TEAM or role is Role.VIEWER
 
     @property
@@ -46,15 +52,16 @@ class RoleTools:
 
     @cached_property
     def _checklist_tools(self) -> Tools:
-        return self._of_role(checklist_tools(lambda: self._services.checklists))
+        return self._of_role(checklist_tools(lambda: self._services.checklists)) if self.has_checklist else {}
 
     @cached_property
     def _plan_tools(self) -> Tools:
-        return self._of_role(plan_tools(lambda: self._services.plans))
+        return self._of_role(plan_tools(lambda: self._services.plans)) if self.has_plan else {}
 
     @cached_property
     def _claim_tools(self) -> Tools:
-        return self._of_role(claim_tools(self._claimable))
+        # Items of a checklist cannot be claimed.
+        return self._of_role(claim_tools(self._claimable)) if self.has_plan or self.has_missions else {}
 
     @cached_property
     def _mission_tools(self) -> Tools:
@@ -64,15 +71,30 @@ class RoleTools:
         """Run a tool. A plan tool acts on the scope's turn, or else on the session's open turn (T7)."""
         args = parse_arguments(raw_arguments)
         if tool := self._plan_tools.get(name):
-            return tool.run(self._turn_scope(scope), args)
+            of_turn = self._turn_scope(scope)
+            return self._verified(of_turn, name, tool.run(of_turn, args))
         if tool := self._checklist_tools.get(name) or self._claim_tools.get(name):
-            return tool.run(scope, args)
+            return self._verified(scope, name, tool.run(scope, args))
         if tool := self._mission_tools.get(name):
             return tool.run(mission_scope(scope), args)
         known = [tool.name for tool in self.tools]
         close = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"Did you mean {close[0]}?" if close else f"The tools are: {', '.join(known)}."
         raise NotFound(f"There is no tool {excerpt(name)!r}. {hint}")
+
+    def _verified(self, scope: Scope, name: str, result: ToolResult) -> ToolResult:
+        """The result after the checks of the items that the call completed (V2)."""
+        if not _has_check(name, result.data):
+            return result
+        from punchlist.integrations.claim_checks import ClaimChecks
+
+        services = self._services
+        checks = services.host_checks(scope, services.workspace)
+        claims = ClaimChecks(services.store, services.conversations, checks)
+        if name != "complete_todo":
+            return claims.written(scope, result)
+        assert isinstance(scope, TurnScope)
+        return claims.completed(scope, result)
 
     def _of_role(self, tools: Iterable[ListToolSpec[C]]) -> Tools:
         return {tool.name: tool for tool in tools if self._role in tool.roles}
@@ -102,6 +124,17 @@ class RoleTools:
             return TurnScope(scope.conversation_id, scope.actor, current.id)
         turn = self._services.conversations.open_turn(scope)
         return TurnScope(turn.conversation_id, scope.actor, turn.id)
+
+
+def _has_check(tool: str, data: Any) -> bool:
+    """Whether the result says that items were completed whose checks are to be run."""
+    if tool == "complete_todo":
+        return _is_unchecked(data)
+    return tool == "TodoWrite" and any(_is_unchecked(item) for item in data["todos"])
+
+
+def _is_unchecked(item: dict[str, Any]) -> bool:
+    return "check" in item and item.get("mark") in (Mark.CLAIMED, Mark.EVIDENCED)
 
 
 def mission_scope(scope: Scope) -> MissionScope:

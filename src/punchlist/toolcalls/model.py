@@ -26,6 +26,8 @@ class ToolCallRequest:
     priority: int = 0
     resources: Resources = NO_RESOURCES
     timeout: float | None = None
+    by_loop: bool = False
+    """Made by the agent loop, not by the model, such as a check: its repetitions are no loop."""
 
 
 class CallError(NamedTuple):

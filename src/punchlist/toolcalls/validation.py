@@ -80,7 +80,7 @@ class CallValidator:
             if request.resources is not NO_RESOURCES:
                 resources |= request.resources
             key = f"{tool.name} {encoded}"
-            decision = self._decide(tool, request.arguments, key, count_repeat)
+            decision = self._decide(tool, request.arguments, key, count_repeat and not request.by_loop)
             question = self._question(tool, request, decision, now) if decision.verdict is Verdict.ASK else None
             return ValidatedCall(request, tool, key, resources, decision, question)
         except PunchlistError as error:

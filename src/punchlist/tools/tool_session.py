@@ -32,6 +32,7 @@ from punchlist.tools.mcp.settings import SEPARATOR
 from punchlist.tools.sandbox import SandboxSettings
 from punchlist.tools.settings import ToolSettings
 from punchlist.tools.workspace import Workspace
+from punchlist.trust import Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,10 @@ class ToolSite:
     turn_id: str | None = None
     abandoned: bool = False
     """The previous process of the turn is known to have lost it, even if it is alive."""
+    trust: Trust | None = None
+    """What the user has trusted. Without it, no instructions of the project are read."""
+    project: Path | None = None
+    """The root of the project, if it is not the workspace."""
 
     @property
     def redactor(self) -> Redactor:
@@ -59,6 +64,14 @@ class ToolSite:
     @property
     def workspace(self) -> Workspace:
         return Workspace(self.root, self.settings.extra_folders)
+
+    @property
+    def project_folder(self) -> Path:
+        """The root of the project, else the workspace."""
+        return self.project or project_root(self.root) or self.root
+
+    def command_tool(self) -> AgentTool:
+        return command_tool(self.workspace, self.redactor.text, self.settings.sandbox)
 
     def for_tool(self, name: str) -> ToolSite:
         """The same site with only the server of one tool: starting servers takes time."""
@@ -79,7 +92,7 @@ class ToolSite:
             redactor=self.redactor,
             sign=self.sign,
             # "Always" answers are bound to it.
-            project=str(project_root(self.root) or self.root),
+            project=str(self.project_folder),
         )
 
 

@@ -43,6 +43,12 @@ checklist_additions: Final = SelectAll[tuple[int, str]](
     tuple, """SELECT seq, data FROM events WHERE stream = :stream AND data LIKE '%"action":"add"%' ORDER BY seq"""
 )
 """Event number and data of each change that added items to a checklist."""
+checklist_before: Final = SelectOne[str](
+    first_column,
+    "SELECT data FROM events WHERE stream = :stream "
+    "AND at < (SELECT started_at FROM turns WHERE id = :turn_id) ORDER BY version DESC LIMIT 1",
+)
+"""The data of the last change of a checklist before a turn began. It contains the whole list."""
 # Nothing is deleted from these tables, so an item keeps its place.
 request_ids: Final = SelectAll[str](
     first_column,

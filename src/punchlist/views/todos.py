@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypedDict
 
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.render import item_label
 from punchlist.checklist.repository import checklist_stream, find_checklist
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
+from punchlist.kernel.references import matching_parts
 from punchlist.kernel.text import excerpt
+from punchlist.verification.model import NO_VERIFICATION, Mark, Verification
 from punchlist.views import repository
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from punchlist.storage.store import Transaction
 
 ListName = Literal["plan", "checklist"]
-OPEN: Final = ("pending", "in_progress")
+OPEN: Final = ("pending", "in_progress", "dropped")
 DEFAULT_OUTCOME: Final = "Marked as done by a person."
 DEFAULT_REASON: Final = "Cancelled by a person."
 
@@ -39,6 +41,7 @@ class TodoSummary(TypedDict):
     inProgress: int
     completed: int
     cancelled: int
+    dropped: NotRequired[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,14 @@ class NumberedTodo:
     waits_for: tuple[str, ...] = ()
     outcome: str | None = None
     claim: Claim | None = None
+    reason: str = ""
+    """Why a checklist item was cancelled."""
+    verification: Verification = NO_VERIFICATION
+
+    @property
+    def mark(self) -> Mark | None:
+        """How far the completion can be relied on; None if the item is not completed."""
+        return self.verification.mark if self.status == "completed" else None
 
     @property
     def is_open(self) -> bool:
@@ -72,24 +83,29 @@ class TodoList:
         counts = dict.fromkeys(("pending", "in_progress", "completed", "cancelled"), 0)
         for item in self.items:
             counts[item.status] = counts.get(item.status, 0) + 1
-        return {
+        summary: TodoSummary = {
             "total": len(self.items),
             "pending": counts["pending"],
             "inProgress": counts["in_progress"],
             "completed": counts["completed"],
             "cancelled": counts["cancelled"],
         }
+        if dropped := counts.get("dropped"):
+            summary["dropped"] = dropped
+        return summary
 
     @property
     def open_items(self) -> list[NumberedTodo]:
         return [item for item in self.items if item.is_open]
 
     def find(self, reference: str) -> NumberedTodo:
-        """The item with this number or id."""
+        """The item with this number or id, or with a part of its id that no other item has."""
         number = int(reference) if reference.isdecimal() and len(reference) < 10 else 0
         for item in self.items:
             if number == item.number or reference == item.id:
                 return item
+        if len(found := matching_parts([item.id for item in self.items], reference)) == 1:
+            return next(item for item in self.items if item.id == found[0])
         known = ", ".join(str(item.number) for item in self.items[:20])
         hint = f"Numbers: {known}." if known else "The list is empty."
         raise NotFound(f"Session {excerpt(self.session)!r} has no todo {excerpt(reference)!r}. {hint}")
@@ -119,8 +135,16 @@ class SessionTodos:
         items += _checklist_items(checklist, numbers)
         return TodoList(session, items, turn)
 
-    def add(self, scope: Scope, titles: Sequence[str], *, active_form: str | None = None, reason: str) -> None:
-        """Add items to the list that the session's agent uses.
+    def add(
+        self,
+        scope: Scope,
+        titles: Sequence[str],
+        *,
+        active_form: str | None = None,
+        check: str | None = None,
+        reason: str,
+    ) -> None:
+        """Add items to the list that the session's agent uses. `check` is the check of each of them.
 
         That is the plan if the open turn has plan items, or if an agent of Punchlist works on the turn and the
         session has no checklist. Otherwise it is the checklist.
@@ -132,10 +156,10 @@ class SessionTodos:
             from punchlist.plan.validation import parse_items
 
             _refuse_active_form(active_form)
-            items = parse_items([{"title": title} for title in titles])
+            items = parse_items([{"title": title, "check": check} for title in titles])
             self._services.plans.create(_turn_scope(scope, turn), items, reason=reason)
         else:
-            self._services.checklists.add(scope, *titles, active_form=active_form, reason=reason)
+            self._services.checklists.add(scope, *titles, active_form=active_form, check=check, reason=reason)
 
     def start(self, scope: Scope, reference: str, *, reason: str, fence: int | None = None) -> None:
         item, turn = self._find(scope, reference)
@@ -163,15 +187,40 @@ class SessionTodos:
         self._services.checklists.advance(scope, item.id, ChecklistAction.REOPEN, reason=reason)
 
     def cancel(self, scope: Scope, reference: str, *, reason: str | None = None) -> None:
-        """Cancel a plan item, or remove a checklist item."""
         item, turn = self._find(scope, reference)
         if turn is None:
-            self._services.checklists.remove(scope, item.id, reason=reason or "todos cancel")
+            self._services.checklists.cancel(scope, item.id, reason or DEFAULT_REASON, reason="todos cancel")
         else:
             from punchlist.plan.lifecycle import PlanAction
             from punchlist.plan.validation import parse_outcome
 
             self._services.plans.end(turn, item.id, parse_outcome(reason or DEFAULT_REASON), PlanAction.CANCEL)
+
+    def remove(self, scope: Scope, reference: str, *, reason: str) -> None:
+        """Take an item off the checklist."""
+        item, turn = self._find(scope, reference)
+        if turn is not None:
+            raise IllegalTransition(f"Todo {item.number} belongs to a plan, which keeps its todos. Cancel it instead.")
+        self._services.checklists.remove(scope, item.id, reason=reason)
+
+    def accept(self, scope: Scope, reference: str, *, reason: str) -> None:
+        """Accept a completed item (V4)."""
+        item, turn = self._find(scope, reference)
+        if turn is None:
+            self._services.checklists.accept(scope, item.id, reason=reason)
+        else:
+            self._services.plans.accept(turn, item.id, reason=reason)
+
+    def set_check(self, scope: Scope, reference: str, command: str, *, reason: str) -> None:
+        """Set or replace the check of an item (V2); an empty command removes it."""
+        from punchlist.verification.validation import parse_command
+
+        check = parse_command(command)
+        item, turn = self._find(scope, reference)
+        if turn is None:
+            self._services.checklists.set_check(scope, item.id, check, reason=reason)
+        else:
+            self._services.plans.set_check(turn, item.id, check, reason=reason)
 
     def edit(self, scope: Scope, reference: str, title: str, *, active_form: str | None = None, reason: str) -> None:
         item, turn = self._find(scope, reference)
@@ -257,6 +306,7 @@ def _plan_items(plan: Plan, numbers: dict[str, int]) -> list[NumberedTodo]:
             tuple(plan.waits.get(todo.id, ())),
             todo.outcome,
             plan.claims.get(todo.id),
+            verification=todo.verified(),
         )
         for todo in plan.items
     ]
@@ -264,6 +314,15 @@ def _plan_items(plan: Plan, numbers: dict[str, int]) -> list[NumberedTodo]:
 
 def _checklist_items(checklist: Checklist, numbers: dict[str, int]) -> list[NumberedTodo]:
     return [
-        NumberedTodo(_number(numbers, item.id), item.id, "checklist", item.content, item.status.value, item_label(item))
+        NumberedTodo(
+            _number(numbers, item.id),
+            item.id,
+            "checklist",
+            item.content,
+            item.status.value,
+            item_label(item),
+            reason=item.reason,
+            verification=item.verification,
+        )
         for item in checklist.items
     ]

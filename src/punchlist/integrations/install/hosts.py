@@ -89,7 +89,8 @@ def _stdio(command: EntryCommand, **more: Any) -> dict[str, Any]:
 
 def _claude_code(location: InstallLocation, command: EntryCommand) -> list[HostFile]:
     hooks = _hooks("Stop", "UserPromptSubmit", "SessionStart", "PostToolUse", _HOOK_TIMEOUT)
-    server = ServerEntry("mcpServers", {"type": "stdio", **_stdio(command)})
+    # Claude Code can defer the tools of servers until a model searches for them; a list must be in view.
+    server = ServerEntry("mcpServers", {"type": "stdio", **_stdio(command), "alwaysLoad": True})
     folder = location.folder(".claude", "CLAUDE_CONFIG_DIR")
     if location.scope is InstallScope.PROJECT:
         servers = location.root / ".mcp.json"

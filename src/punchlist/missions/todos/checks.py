@@ -33,7 +33,7 @@ RecordCheck = Callable[[MissionScope, str, bool, str], object]
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class MissionCheckResult:
     passed: bool
     detail: str
     """The reason, for the Lead and the owner."""
@@ -62,18 +62,18 @@ class CompletionChecks:
         self._redact = Redactor(environment).text
         self._is_trusted_command = is_trusted_command
 
-    def run(self, scope: MissionScope, todo: MissionTodo) -> CheckResult:
+    def run(self, scope: MissionScope, todo: MissionTodo) -> MissionCheckResult:
         """Run a todo's check and store the result."""
         if todo.completion_check is None:
             raise InvalidInput(f"Todo {todo.id!r} has no check.")
         before = self._worked_at(todo)
         result = self._evaluate(todo, json.loads(todo.completion_check), before)
         if self._worked_at(todo) != before:
-            result = CheckResult(False, "The todo changed while its check ran. Run the check again.")
+            result = MissionCheckResult(False, "The todo changed while its check ran. Run the check again.")
         self._record(scope, todo.id, result.passed, result.detail)
         return result
 
-    def _evaluate(self, todo: MissionTodo, check: Mapping[str, Any], worked_at: str) -> CheckResult:
+    def _evaluate(self, todo: MissionTodo, check: Mapping[str, Any], worked_at: str) -> MissionCheckResult:
         match check:
             case {"name": name}:
                 return self._named(todo, str(name))
@@ -87,27 +87,27 @@ class CompletionChecks:
                 )
             case {"command": command}:
                 if not self._is_trusted_command(todo):
-                    return CheckResult(
+                    return MissionCheckResult(
                         False, "Its check is a command that no user of this machine has given it; it was not run."
                     )
                 return self._command(command, CHECK_TIMEOUT_SECONDS)
-        return CheckResult(False, f"Unknown kind of check: {excerpt(json.dumps(check))}.")
+        return MissionCheckResult(False, f"Unknown kind of check: {excerpt(json.dumps(check))}.")
 
-    def _named(self, todo: MissionTodo, name: str) -> CheckResult:
+    def _named(self, todo: MissionTodo, name: str) -> MissionCheckResult:
         mission = self._mission(todo)
         config = trusted_config(mission, self._is_trusted)
         if config is None:
-            return CheckResult(
+            return MissionCheckResult(
                 False,
                 f"The check {excerpt(name)!r} runs only after the mission file is trusted. "
                 f"Read the file, then run `punchlist mission trust {mission.slug}`.",
             )
         check = config.checks.get(name)
         if check is None:
-            return CheckResult(False, f"The mission file has no check {excerpt(name)!r}.")
+            return MissionCheckResult(False, f"The mission file has no check {excerpt(name)!r}.")
         return self._command(check["command"], float(check.get("timeoutSeconds") or CHECK_TIMEOUT_SECONDS))
 
-    def _command(self, command: Sequence[str], seconds: float) -> CheckResult:
+    def _command(self, command: Sequence[str], seconds: float) -> MissionCheckResult:
         words = [str(word) for word in command]
         spelled = excerpt(" ".join(words), 200)
         try:
@@ -120,25 +120,25 @@ class CompletionChecks:
                 stop_at_max=False,
             )
         except ProcessStartError as error:
-            return CheckResult(False, self._redact(f"{spelled} cannot be started: {error}."))
-        return CheckResult(ran.code == 0, self._redact(f"{spelled} {ran.ending(seconds)}.{_output_tail(ran)}"))
+            return MissionCheckResult(False, self._redact(f"{spelled} cannot be started: {error}."))
+        return MissionCheckResult(ran.code == 0, self._redact(f"{spelled} {ran.ending(seconds)}.{_output_tail(ran)}"))
 
     def _metric(
         self, todo: MissionTodo, slug: str, holds: Callable[[float], bool], requirement: str, worked_at: str
-    ) -> CheckResult:
+    ) -> MissionCheckResult:
         mission = self._mission(todo)
         metric, reading = self._latest_reading(mission, slug)
         if metric is None:
-            return CheckResult(False, f"The mission has no metric {excerpt(slug)!r}.")
+            return MissionCheckResult(False, f"The mission has no metric {excerpt(slug)!r}.")
         if reading is None or reading.at < worked_at:
             manual = metric.collector_type == "manual"
             how = f"record {mission.slug} {slug} VALUE" if manual else f"collect {mission.slug} {slug}"
-            return CheckResult(
+            return MissionCheckResult(
                 False,
                 f"{metric.name} has no reading since the last work on the todo ({worked_at[:19]}Z). "
                 f"Run `punchlist mission metric {how}`, then run the check again.",
             )
-        return CheckResult(
+        return MissionCheckResult(
             holds(reading.value),
             f"{metric.name} is {format_number(reading.value, metric.unit)}; required: {requirement}.",
         )

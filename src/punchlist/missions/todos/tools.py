@@ -12,6 +12,7 @@ from punchlist.missions.model import MissionScope, MissionTodo, TodoChange
 from punchlist.missions.todos import pagination, tool_arguments
 from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
+from punchlist.verification.model import Mark
 
 if TYPE_CHECKING:
     from punchlist.missions.todos.pagination import TodoPage
@@ -46,6 +47,7 @@ _OPTIONAL_FIELDS: Final[dict[str, Schema]] = {
     "alsoAffects": _STRINGS,
     **{name: {"type": "object"} for name in ("check", "checkResult")},
     "overrideReason": _STRING,
+    "mark": _STRING,
     **{name: {"type": "boolean"} for name in ("overdue", "escalated")},
 }
 _TODO: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_OPTIONAL_FIELDS)
@@ -53,7 +55,7 @@ _CHANGE: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_OPTIONAL_
 _SUMMARY: Final = ("active", "activeTodoLimit", "backlog", "backlogTodoLimit")
 
 
-class CheckRunner(Protocol):
+class MissionCheckRunner(Protocol):
     def run(self, scope: MissionScope, todo: MissionTodo) -> object:
         """Run a todo's check and store the result."""
 
@@ -69,6 +71,8 @@ def todo_json(todo: MissionTodo, pillar_slug: str | None = None, *, escalated: b
         "overrideReason": todo.override_reason,
         "overdue": todo.overdue_at is not None and todo.ended_at is None,
         "escalated": escalated,
+        # Only the Lead or a person completes a mission todo, which is the acceptance (V4).
+        "mark": Mark.ACCEPTED.value if todo.status is TodoStatus.COMPLETED else None,
     }
     return {
         **dict(zip(_TODO_FIELDS, todo, strict=False)),
@@ -95,7 +99,7 @@ def list_json(page: TodoPage) -> dict[str, Any]:
 
 
 def mission_tools(
-    todos: Callable[[], MissionTodos], checks: Callable[[], CheckRunner] | None = None
+    todos: Callable[[], MissionTodos], checks: Callable[[], MissionCheckRunner] | None = None
 ) -> list[ListToolSpec[MissionScope]]:
     """The tools. Services are created when a tool is called, so that listing the tools is cheap."""
     return [_create(todos), _update(todos), _complete(todos, checks), _list(todos), _report(todos)]
@@ -173,7 +177,7 @@ def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
 
 
 def _complete(
-    todos: Callable[[], MissionTodos], checks: Callable[[], CheckRunner] | None
+    todos: Callable[[], MissionTodos], checks: Callable[[], MissionCheckRunner] | None
 ) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         values = tool_arguments.parse_completion(args)

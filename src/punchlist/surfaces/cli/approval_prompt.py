@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -42,7 +41,6 @@ class ApprovalPrompt:
 
     def __init__(self, screen: TextIO) -> None:
         self._screen = screen
-        self.before_asking: Callable[[], None] = lambda: None
 
     @classmethod
     def from_terminal(cls) -> ApprovalPrompt | None:
@@ -71,7 +69,6 @@ class ApprovalPrompt:
     def _ask(self, call: WaitingToolCall, problem: str | None) -> ApprovalAnswer | None:
         from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 
-        self.before_asking()
         shown = _current_text(call)
         keys = self._show(call, shown)
         if problem:

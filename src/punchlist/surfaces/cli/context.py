@@ -44,6 +44,8 @@ class ProgramState:
     def __init__(self, open_services: OpenServices) -> None:
         self.open_services = open_services
         self.json = False
+        self.json_lines = False
+        """The output is one JSON object per line."""
         self.session: str | None = None
         """The session that an option before a subcommand named."""
         self.opened: list[Services] = []
@@ -177,8 +179,9 @@ def supports_ansi(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def supports_color() -> bool:
-    return supports_ansi(sys.stdout) and not os.environ.get("NO_COLOR")
+def supports_color(stream: TextIO | None = None) -> bool:
+    """Whether a stream shows colours; stdout by default."""
+    return supports_ansi(stream or sys.stdout) and not os.environ.get("NO_COLOR")
 
 
 def warn_untrusted(services: Services, *more: str) -> None:
@@ -190,4 +193,16 @@ def warn_untrusted(services: Services, *more: str) -> None:
         echo_error(
             f"{file} contains settings that you have not trusted ({visible_block(untrusted[0])}{others}). They are "
             "ignored. `punchlist trust` shows them and asks."
+        )
+
+
+def warn_untrusted_instructions(services: Services) -> None:
+    """Say how to trust the project's instructions for agents, if they are not trusted."""
+    from punchlist.agent.project_instructions import find_instructions
+
+    found = find_instructions(services.workspace)
+    if found is not None and not services.trust.trusts(found.path, found.content):
+        echo_error(
+            f"You have not trusted the {found.path.name} of this project, so agents do not read it. `punchlist trust` "
+            "shows it and asks."
         )

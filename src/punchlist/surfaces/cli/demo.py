@@ -18,7 +18,6 @@ from punchlist.config import current_user
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json
-from punchlist.surfaces.cli.run import finish
 from punchlist.surfaces.cli.tools import ModeChoice
 from punchlist.surfaces.cli.worker import run_worker
 
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
 
 
 GOAL: Final = "Get release 1.2 ready."
+PROOF_GOAL: Final = "Fix slugify and describe it in README.md."
+PROOF_UNTIL: Final = "README.md explains slugify with an example."
 _MISSION: Final = "developer-experience"
 _READINGS: Final = (
     *(("local-build-time", 55), ("local-build-time", 63)),
@@ -46,13 +47,17 @@ _HIDDEN_ARGUMENTS: Final = ("missionSlug", "pillarSlug", "requestId")
 class DemoStep(StrEnum):
     RUN = "run"
     MISSION = "mission"
+    PROOF = "proof"
 
 
 def demo(
     cli: CliContext,
     what: Annotated[
         DemoStep,
-        typer.Argument(help="An agent with a goal, or a mission with its Lead and owners.", show_default=False),
+        typer.Argument(
+            help="run: an agent with a goal. mission: a Lead and owners. proof: false claims that are stopped.",
+            show_default=False,
+        ),
     ] = DemoStep.RUN,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folder.")] = False,
 ) -> None:
@@ -62,7 +67,7 @@ def demo(
     """
     from punchlist import demo as stage
 
-    source = Path(stage.__file__).parent / ("mission" if what is DemoStep.MISSION else "")
+    source = Path(stage.__file__).parent / ("" if what is DemoStep.RUN else what.value)
     folder = Path(tempfile.mkdtemp(prefix="punchlist-demo-"))
     shutil.copytree(source / "project", folder, dirs_exist_ok=True)
     (folder / ".punchlist").mkdir()
@@ -72,7 +77,7 @@ def demo(
     before = Path.cwd()
     os.chdir(folder)
     try:
-        code = _mission(cli, source) if what is DemoStep.MISSION else _run(cli, source)
+        code = _mission(cli, source) if what is DemoStep.MISSION else _run(cli, source, what)
         if not cli.json and keep:
             look = "mission show developer-experience" if what is DemoStep.MISSION else "sessions show"
             echo(f"\nLook around: cd {visible(folder)} && punchlist {look}", error=True)
@@ -94,15 +99,23 @@ def _remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _run(cli: CliContext, source: Path) -> int:
+def _run(cli: CliContext, source: Path, what: DemoStep) -> int:
+    from punchlist.surfaces.cli.run_display import RunDisplay
+    from punchlist.surfaces.cli.run_output import RunOutput
+    from punchlist.surfaces.cli.run_result import finish
     from punchlist.surfaces.cli.run_session import RunSession
+    from punchlist.verification.goal import Goal
 
     services = cli.services()
     model = f"rehearsal:{source / 'rehearsal.yaml'}"
-    runner = RunSession(services, cli.user_scope(services), model, ModeChoice.YOLO, quiet=cli.json, waits=False)
+    output = RunOutput() if cli.json else RunDisplay.on_stderr()
+    runner = RunSession(services, cli.user_scope(services), model, ModeChoice.YOLO, output, waits=False)
+    proof = what is DemoStep.PROOF
+    goal, until = (PROOF_GOAL, Goal(PROOF_UNTIL)) if proof else (GOAL, None)
     if not cli.json:
-        echo(f'$ punchlist run "{GOAL}"', error=True)
-    return finish(cli, services, runner.runtime, runner.run(services.agents.get("supervisor"), GOAL))
+        condition = f' --until "{PROOF_UNTIL}"' if proof else ""
+        echo(f'$ punchlist run "{goal}"{condition}', error=True)
+    return finish(cli, services, runner.run(services.agents.get("supervisor"), goal, until), output)
 
 
 def _mission(cli: CliContext, source: Path) -> int:

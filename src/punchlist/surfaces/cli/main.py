@@ -22,6 +22,7 @@ from punchlist.surfaces.cli.context import (
     echo,
     echo_error,
     echo_json,
+    to_json_text,
 )
 
 EXIT_ERROR = 1
@@ -55,6 +56,7 @@ GROUPS: Final = {
     "Integrations": {
         "install": "install:install",
         "uninstall": "install:uninstall",
+        "goal": "goal:app",
         "status": "install:status",
         "mcp": "mcp:mcp",
         "token": "token:app",
@@ -223,8 +225,8 @@ def start(open_services: OpenServices) -> None:
         code = _run(state)
         sys.stdout.flush()
     except PunchlistError as error:
-        if state.json:
-            echo_json({"error": {"code": error.code, "message": str(error)}})
+        if state.json or state.json_lines:
+            _print_json_error(state, error)
         echo_error(str(error))
         code = error.exit_code
     except KeyboardInterrupt:
@@ -251,6 +253,14 @@ def start(open_services: OpenServices) -> None:
     finally:
         state.close()
     _exit(code if isinstance(code, int) else 0)
+
+
+def _print_json_error(state: ProgramState, error: PunchlistError) -> None:
+    fields = {"error": {"code": error.code, "message": str(error)}}
+    if state.json_lines:
+        echo(to_json_text({"event": "error", **fields}))
+    else:
+        echo_json(fields)
 
 
 def _run(state: ProgramState) -> Any:

@@ -23,6 +23,12 @@ class ClientRole(StrEnum):
     VIEWER = "viewer"
 
 
+class OfferedLists(StrEnum):
+    PLAN = "plan"
+    CHECKLIST = "checklist"
+    BOTH = "both"
+
+
 def mcp(
     cli: CliContext,
     role: Annotated[
@@ -40,6 +46,7 @@ def mcp(
             "--for", metavar="AGENT", help="The agent that starts it. Each running agent gets its own session."
         ),
     ] = None,
+    lists: Annotated[OfferedLists, typer.Option(help="The lists whose tools are offered.")] = OfferedLists.BOTH,
     session: SessionOption = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP with a token.")] = False,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --http: the address to listen on.")] = "127.0.0.1",
@@ -59,6 +66,8 @@ def mcp(
         raise typer.BadParameter("is for --role lead, --role owner and --role viewer", param_hint="--mission")
     if http and agent is not None:
         raise typer.BadParameter("is for a server that the agent starts for itself, without --http", param_hint="--for")
+    if http and lists is not OfferedLists.BOTH:
+        raise typer.BadParameter("is for a server on standard input and output, without --http", param_hint="--lists")
     if agent is not None and not re.fullmatch(AGENT_NAME, agent):
         raise typer.BadParameter("is no name of an agent: small letters, digits and dashes", param_hint="--for")
     actor = Actor(Role(role.value), agent or "mcp")
@@ -76,7 +85,7 @@ def mcp(
 
         serve_http(services, scope, host, port, os.environ)
     else:
-        serve(services, scope)
+        serve(services, scope, lists.value)
 
 
 def _checked(services: Services) -> Services:

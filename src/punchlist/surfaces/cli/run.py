@@ -2,107 +2,60 @@
 
 from __future__ import annotations
 
-import math
 import os
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from punchlist.config import CONTINUATIONS, CONTINUES
 from punchlist.errors import ConfigError
-from punchlist.kernel.text import visible_block
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli import run_options as options
 from punchlist.surfaces.cli.agent_guard import refuse_looser_mode_for_agents
 from punchlist.surfaces.cli.context import (
     CliContext,
     SessionOption,
-    echo,
     echo_error,
-    echo_json,
     plural,
     warn_untrusted,
+    warn_untrusted_instructions,
 )
 from punchlist.surfaces.cli.tools import ModeOption
 
 if TYPE_CHECKING:
     from punchlist.agent.definitions import AgentDefinition
-    from punchlist.agent.runtime import AgentRuntime
-    from punchlist.agent.turn import TurnResult
     from punchlist.app import Services
+    from punchlist.surfaces.cli.run_output import RunOutput
 
-EXIT_CODES: Final = {
-    "completed": 0,
-    "error": 1,
-    "open": 3,
-    "capped": 3,
-    "budget": 3,
-    "stalled": 3,
-    "waiting": 4,
-    "cancelled": 130,
-}
 NO_MODEL: Final = """\
 No model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name one with --model or PUNCHLIST_MODEL.
 Models without a key: ollama:NAME, rehearsal:FILE. `punchlist demo` shows an agent at work."""
-WAITING: Final = "`punchlist inbox` lists what needs you; `punchlist run --resume` continues afterwards."
-MAX_GOAL_LENGTH: Final = 500_000
-
-
-def _finite(value: float | None) -> float | None:
-    # Every comparison with `nan` is false, so it would not limit anything.
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"must be a number, got {value}")
-    return value
+MAX_TITLES: Final = 5
+"""Open items that are named before a run."""
 
 
 def run(
     cli: CliContext,
-    goal: Annotated[
-        str | None,
-        typer.Argument(help="What to do; - reads it from stdin. Default: finish what is open.", show_default=False),
-    ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the goal from a file.")
-    ] = None,
-    continue_session: Annotated[
-        bool, typer.Option("--continue", "-c", help="Add the goal to the session last used here.")
-    ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the interrupted or waiting turn of the session.")
-    ] = False,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", envvar="PUNCHLIST_MODEL", metavar="NAME", help="The model to use.")
-    ] = None,
-    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent to run.")] = None,
+    goal: options.GoalArgument = None,
+    file: options.FileOption = None,
+    continue_session: options.ContinueOption = False,
+    resume: options.ResumeOption = False,
+    model: options.ModelOption = None,
+    agent: options.AgentOption = None,
     mode: ModeOption = None,
-    continues: Annotated[
-        bool | None,
-        typer.Option(
-            "--auto-complete-todos/--no-auto-complete-todos",
-            envvar=CONTINUES,
-            help="Continue while the agent's list has open items.",
-        ),
-    ] = None,
-    continuations: Annotated[
-        int | None,
-        typer.Option(
-            "--max-todo-continuations", envvar=CONTINUATIONS, min=0, metavar="N", help="Limit of continuations."
-        ),
-    ] = None,
-    iterations: Annotated[
-        int | None, typer.Option("--max-iterations", min=1, metavar="N", help="Limit of model calls.")
-    ] = None,
-    tokens: Annotated[int | None, typer.Option("--max-tokens", min=1, metavar="N", help="Limit of tokens.")] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--max-seconds", min=0.01, metavar="S", help="Limit of time.", callback=_finite)
-    ] = None,
-    cost: Annotated[
-        float | None, typer.Option("--max-cost", min=0.0, metavar="USD", help="Limit of cost.", callback=_finite)
-    ] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="While the turn waits for something, wait and then continue it.")
-    ] = False,
+    until: options.UntilOption = None,
+    lists: options.ListsOption = None,
+    drive: options.DriveOption = None,
+    continues: options.AutoOption = None,
+    continuations: options.ContinuationsOption = None,
+    stall_after: options.StallOption = None,
+    iterations: options.IterationsOption = None,
+    tokens: options.TokensOption = None,
+    seconds: options.TimeOption = None,
+    cost: options.CostOption = None,
+    wait: options.WaitOption = False,
+    strict: options.StrictOption = False,
     session: SessionOption = None,
+    json_stream: options.StreamOption = False,
 ) -> None:
     """Give an agent a goal. It plans, works with its tools, and ends when its list is clear or a limit stops it.
 
@@ -113,14 +66,19 @@ def run(
     """
     from punchlist.agent.definitions import with_overrides
     from punchlist.models.providers import default_model
+    from punchlist.surfaces.cli.run_result import finish
     from punchlist.surfaces.cli.run_session import RunSession
 
+    output = _output(cli, json_stream)
     refuse_looser_mode_for_agents(mode)
-    text = _read_goal(goal, file, resume)
+    text = options.read_goal(goal, file, resume)
+    condition = options.read_until(until, text)
     services = cli.services(session)
     agents = services.agents
     warn_untrusted(services, *agents.distrusted)
     chosen = agents.get(agent or "supervisor")
+    if chosen.project_instructions:
+        warn_untrusted_instructions(services)
     model_name = model or chosen.model or agents.default_model or default_model(os.environ)
     if model_name is None:
         raise ConfigError(NO_MODEL)
@@ -132,94 +90,50 @@ def run(
         "tokens": tokens,
         "seconds": seconds,
         "cost": cost,
+        "stall_after": stall_after,
+        "lists": lists,
+        "strategy": None if drive is None else "drive" if drive else "loop",
     }
     new = text is not None and not continue_session
     services.use_session(services.new_session() if new else services.current_session())
-    scope = cli.user_scope(services)
-    runner = RunSession(services, scope, model_name, mode, quiet=cli.json, waits=wait)
+    runner = RunSession(services, cli.user_scope(services), model_name, mode, output, waits=wait)
 
     def choose(name: str) -> AgentDefinition:
         return with_overrides(agents.get(agent or name), **overrides)
 
+    if not (cli.json or json_stream):
+        _print_open_items(cli, services)
     if resume:
         outcome = runner.resume(choose)
     elif text is None:
         outcome = runner.finish_open(choose, chosen.name)
     else:
-        if not cli.json:
-            _print_open_items(cli, services)
-        outcome = runner.run(choose(chosen.name), text)
-    raise typer.Exit(finish(cli, services, runner.runtime, outcome))
+        outcome = runner.run(choose(chosen.name), text, condition)
+    raise typer.Exit(finish(cli, services, outcome, output, strict=strict))
+
+
+def _output(cli: CliContext, json_stream: bool) -> RunOutput:
+    from punchlist.surfaces.cli.run_display import RunDisplay
+    from punchlist.surfaces.cli.run_output import RunOutput
+    from punchlist.surfaces.cli.run_stream import JsonStream
+
+    if json_stream:
+        if cli.json:
+            raise typer.BadParameter(
+                "prints the result of --json as its last line; give one of them", param_hint="--json-stream"
+            )
+        cli.state.json_lines = True
+        return JsonStream.on_stdout()
+    return RunOutput() if cli.json else RunDisplay.on_stderr()
 
 
 def _print_open_items(cli: CliContext, services: Services) -> None:
-    open_items = services.todos.list(cli.user_scope(services)).open_items
-    if open_items:
-        echo_error(f"session {services.settings.session} has {plural(len(open_items), 'open item')} from before.")
-
-
-def _read_goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
-    """The goal from the argument, a file or stdin; None if there is none."""
-    if resume and (goal is not None or file is not None):
-        raise typer.BadParameter(
-            "takes no goal. `punchlist queue add` leaves a message for the agent", param_hint="--resume"
-        )
-    if file is not None and goal is not None:
-        raise typer.BadParameter("give either GOAL or --file", param_hint="--file")
-    if file is not None:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise typer.BadParameter(f"{file} cannot be read ({error})", param_hint="--file") from None
-    elif goal == "-":
-        text = sys.stdin.read(MAX_GOAL_LENGTH + 1)
-    elif goal is None:
-        return None
-    else:
-        text = goal
-    if not text.strip():
-        raise typer.BadParameter("is empty", param_hint="GOAL")
-    if len(text) > MAX_GOAL_LENGTH:
-        raise typer.BadParameter(f"is longer than {MAX_GOAL_LENGTH:,} characters", param_hint="GOAL")
-    return text.strip()
-
-
-def finish(cli: CliContext, services: Services, runtime: AgentRuntime, ended: TurnResult) -> int:
-    """Print the result of a turn; returns the exit code."""
-    todos = _todos(services, runtime, ended.turn_id)
-    if cli.json:
-        echo_json(
-            {
-                "conversationId": services.settings.session,
-                "turnId": ended.turn_id,
-                "reason": ended.reason.value,
-                "text": ended.text,
-                "iterations": ended.iterations,
-                "continuations": ended.continuations,
-                "todos": todos,
-                "usage": {"inputTokens": ended.usage.input_tokens, "outputTokens": ended.usage.output_tokens},
-            }
-        )
-    elif ended.last_text:
-        echo(visible_block(ended.last_text))
-    if ended.ending:
-        echo_error(ended.ending)
-    elif undone := [todo for todo in todos if todo["status"] == "cancelled"]:
-        titles = "".join(f"\n- {todo['title']}: {todo['outcome']}" for todo in undone)
-        echo_error(f"{len(undone)} of {len(todos)} todos were cancelled:{titles}")
-    if ended.reason.value == "waiting":
-        echo_error(WAITING)
-    return EXIT_CODES[ended.reason]
-
-
-def _todos(services: Services, runtime: AgentRuntime, turn_id: str) -> list[dict[str, Any]]:
-    from punchlist.checklist.model import item_json
-    from punchlist.conversations.model import TurnScope
-    from punchlist.plan.lifecycle import PlanStatus
-    from punchlist.plan.tools import condition_json, todo_json
-
-    scope = runtime.site.scope
-    plan = services.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
-    if plan.items:
-        return [{**todo_json(todo), **condition_json(plan, todo.id)} for todo in plan.items]
-    return [dict(item_json(item)) for item in services.checklists.get(scope.conversation_id).items]
+    """Name the open items of the session, which count in this run."""
+    items = services.todos.list(cli.user_scope(services)).open_items
+    if not items:
+        return
+    titles = [f"- {visible(item.title)}" for item in items[:MAX_TITLES]]
+    if len(items) > MAX_TITLES:
+        titles.append(f"and {len(items) - MAX_TITLES} more")
+    count = f"{plural(len(items), 'open item')} that count{'s' if len(items) == 1 else ''} in this run"
+    echo_error("\n".join([f"session {services.settings.session} has {count}:", *titles]))

@@ -1,200 +1,301 @@
-"""Shows a run on stderr: one line per event, and in a terminal the list below them."""
+"""Shows a run on stderr.
+
+On a terminal, the model's text is shown as it arrives, each tool call is one line, and below them are the list, the
+running calls and a line with the time, tokens and cost. Elsewhere each event is one line, without control characters.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Final, TextIO
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Final, TextIO
 
-from punchlist.agent.continuation import Reason
-from punchlist.agent.events import (
-    AgentEvent,
-    CallChanged,
-    Continued,
-    ListChanged,
-    NoteAdded,
-    ReplyReceived,
-    TurnEnded,
-    TurnStarted,
-)
+from punchlist.agent import events
 from punchlist.agent.list_state import ListItem
-from punchlist.checklist.render import MAX_LINES_PER_ITEM, render_frame
+from punchlist.checklist.render import MAX_LINES_PER_ITEM
 from punchlist.kernel.text import visible
-from punchlist.surfaces.cli.context import supports_ansi, terminal_height, terminal_width
-from punchlist.toolcalls.lifecycle import UnfinishedCode
-from punchlist.toolcalls.model import (
-    CancelledToolCall,
-    ErroredToolCall,
-    SuccessfulToolCall,
-    ToolCall,
-    ToolCallRequest,
-    WaitingToolCall,
-)
+from punchlist.models.model import REPLY_BROKEN
+from punchlist.surfaces.cli import run_lines
+from punchlist.surfaces.cli.context import supports_ansi, supports_color, terminal_height, terminal_width
+from punchlist.surfaces.cli.layout import fit_line
+from punchlist.surfaces.cli.live_area import LiveArea
+from punchlist.surfaces.cli.run_output import RunOutput
+from punchlist.toolcalls.model import ExecutingToolCall, SuccessfulToolCall, ToolCall, ToolCallRequest
 
-ICONS: Final = {"pending": "○", "in_progress": "▶", "completed": "✓", "cancelled": "✗"}
 MAX_LINE_LENGTH: Final = 160
-MAX_SUBJECT_LENGTH: Final = 60
-SUBJECTS: Final = ("command", "path", "pattern", "mission", "query")
 MAX_TASKS: Final = 15
 """More would push the event lines off the screen."""
-_AROUND: Final = 6
-"""Lines for the frame and for a few events."""
+MAX_RUNNING: Final = 3
+_AROUND: Final = 8
+"""Lines for the frame, the status line and a few events."""
+_CHARACTERS_PER_TOKEN: Final = 4
+_REDRAW_AFTER: Final = 0.25
+"""Seconds without text after which the live lines are drawn below it."""
 
 
-class RunDisplay:
-    """Prints events. In a terminal the list is drawn below them and redrawn when it changes."""
-
-    def __init__(self, screen: TextIO, *, live: bool) -> None:
+class RunDisplay(RunOutput):
+    def __init__(
+        self, screen: TextIO, *, live: bool, color: bool = False, now: Callable[[], float] = monotonic
+    ) -> None:
         self._screen = screen
-        self._live = live
-        self._tasks: Sequence[ListItem] = ()
-        self._mode = ""
-        self._drawn = 0
-        self._top: str | None = None
+        self._live = self.animated = live
+        self._color = color
+        self._now = now
+        self._area = LiveArea(screen, live=live)
+        self._paused = False
+        self._held: list[str] = []
+        """What to print after the pause."""
+        self._frame = 0
+        self._texts: list[str] = []
+        """Texts of the model that were shown in full."""
+        self._turn = _TopTurn()
 
     @classmethod
     def on_stderr(cls) -> RunDisplay:
-        return cls(sys.stderr, live=supports_ansi(sys.stderr))
+        return cls(sys.stderr, live=supports_ansi(sys.stderr), color=supports_color(sys.stderr))
 
-    def show_event(self, event: AgentEvent) -> None:
-        for line in self._lines(event):
-            self._print(f"{'' if event.turn_id == self._top else f'  {event.agent} '}{line}")
+    def show_event(self, event: events.AgentEvent) -> None:
+        top = self._turn.id
+        if isinstance(event, events.TurnStarted) and event.parent is None:
+            self._turn = _TopTurn(event.turn_id, self._now(), event.continuations)
+        elif event.turn_id != top:
+            self._show_worker(event)
+            return
+        self._show_top(event)
 
     def note(self, text: str) -> None:
-        self._print(f"· {visible(text)}")
+        self._print(f"· {fit_line(visible(text), MAX_LINE_LENGTH)}")
 
-    def _lines(self, event: AgentEvent) -> list[str]:
+    def pause(self) -> None:
+        self._area.erase()
+        self._paused = True
+
+    def resume(self) -> None:
+        self._paused = False
+        held, self._held = self._held, []
+        for text in held:
+            self._area.print(text)
+        self._draw()
+
+    def tick(self) -> None:
+        self._frame += 1
+        # While text arrives, it shows that the model works, and drawing would only flicker.
+        if self._turn.streamed and self._now() - self._turn.text_at < _REDRAW_AFTER:
+            return
+        self._draw()
+
+    def close(self) -> None:
+        self._area.erase()
+
+    def has_shown(self, answer: str) -> bool:
+        if not (self._live and _same_terminal(sys.stdout, self._screen)):
+            return False
+        rest = answer
+        for text in self._texts:
+            rest = rest.replace(text, "", 1)
+        return not rest.strip()
+
+    # --- events -------------------------------------------------------------------------------------------
+
+    def _show_top(self, event: events.AgentEvent) -> None:
+        turn = self._turn
         match event:
-            case TurnStarted():
-                return [self._started(event)]
-            case ReplyReceived(text=text) if event.calls and text.strip():
-                return [f"  {_first_line(text)}"]
-            case CallChanged(call=call):
-                return _call_lines(call)
-            case ListChanged(lists=lists) if event.turn_id == self._top:
-                self._tasks = lists.items
+            case events.TurnStarted():
+                word = "resumed" if event.resumed else "started"
+                limit = f"at most {event.continuations} continuations" if event.continuations else turn.mode
+                self._print(f"· {visible(event.agent)} {word} with {visible(event.model)} ({limit})")
+            case events.TextDelta(text=text):
+                self._stream(text)
+            case events.ReplyReceived():
+                self._end_reply(event)
+            case events.ListChanged(lists=lists):
+                turn.items = lists.items
                 self._draw()
-            case Continued():
-                self._mode = _mode(event.count, event.limit)
-                return [f"· stopped early; {self._mode}"]
-            case NoteAdded(text=text):
-                return [f"· {_first_line(text)}"]
-            case TurnEnded(result=ended):
-                if event.turn_id == self._top:
-                    self._print_final()
-                often = "once" if ended.continuations == 1 else f"{ended.continuations} times"
-                replies = f"{ended.iterations} repl{'y' if ended.iterations == 1 else 'ies'}"
-                used = f"{replies}, continued {often}, {ended.usage.total:,} tokens"
-                return [f"· {'waits' if ended.reason is Reason.WAITING else f'ended as {ended.reason}'}: {used}"]
-        return []
+            case events.Continued(count=count, limit=limit):
+                self._print_text_of_reply()
+                turn.continued, turn.limit = count, limit
+                self._print(f"· stopped early; {turn.mode}")
+            case events.TurnEnded(result=ended):
+                if turn.text not in ended.last_text:
+                    self._print_text_of_reply()
+                self._print_list()
+                self._print(run_lines.ended_line(ended, self._now() - turn.started_at))
+                self._area.erase()
+            case _:
+                self._show_any(event, "")
 
-    def _started(self, event: TurnStarted) -> str:
-        word = f"{'resumed' if event.resumed else 'started'} with {visible(event.model)}"
-        if event.parent is not None:
-            return word
-        self._top, self._tasks = event.turn_id, ()
-        self._mode = "continuation is off" if event.continuations is None else _mode(0, event.continuations)
-        limit = f"at most {event.continuations} continuations" if event.continuations else self._mode
-        return f"· {visible(event.agent)} {word} ({limit})"
+    def _show_worker(self, event: events.AgentEvent) -> None:
+        prefix = f"  {visible(event.agent)} "
+        match event:
+            case events.TurnStarted():
+                self._print(f"{prefix}{'resumed' if event.resumed else 'started'} with {visible(event.model)}")
+            case events.ReplyReceived(text=text):
+                self._turn.charge(event)
+                if event.calls and text.strip():
+                    self._print(f"{prefix}  {run_lines.first_line(text)}")
+            case events.Continued(count=count, limit=limit):
+                self._print(f"{prefix}· stopped early; {run_lines.mode_text(count, limit)}")
+            case events.TurnEnded(result=ended):
+                self._print(prefix + run_lines.ended_line(ended, None))
+            case _:
+                self._show_any(event, prefix)
+
+    def _show_any(self, event: events.AgentEvent, prefix: str) -> None:
+        match event:
+            case events.CallChanged(call=call):
+                self._show_call(call, prefix)
+            case events.ToolOutput(call_id=id, text=text) if id in self._turn.running:
+                if last := run_lines.first_line(text.rstrip().rpartition("\n")[2]):
+                    self._turn.running[id].output = last
+            case events.NoteAdded(text=text):
+                self._print(f"{prefix}· {fit_line(run_lines.first_line(text), MAX_LINE_LENGTH)}")
+            case events.ContextCompacted(before_tokens=before, after_tokens=after, messages=many):
+                self._print(f"{prefix}· context compacted: {many} messages, about {before:,} → {after:,} tokens")
+
+    def _show_call(self, call: ToolCall, prefix: str) -> None:
+        running, id = self._turn.running, call.request.call_id
+        if isinstance(call, ExecutingToolCall):
+            running[id] = _RunningCall(call.request, prefix, self._now())
+            self._draw()
+            return
+        before = running.pop(id, None)
+        seconds = None if before is None else self._now() - before.started_at
+        if isinstance(call, SuccessfulToolCall):
+            seconds = (call.ended_at - call.started_at).total_seconds()
+        columns = terminal_width() if self._live else MAX_LINE_LENGTH
+        if line := run_lines.call_line(call, seconds, columns):
+            self._print(prefix + line)
+
+    # --- text of the model --------------------------------------------------------------------------------
+
+    def _stream(self, text: str) -> None:
+        turn = self._turn
+        turn.streamed += len(text)
+        turn.text_at = self._now()
+        if text == REPLY_BROKEN:
+            turn.streamed = 0
+        if self._live and not self._paused:
+            # Line breaks at the start of a reply would leave a gap.
+            text = text if turn.text_is_shown else text.lstrip("\n")
+            turn.text_is_shown = turn.text_is_shown or bool(text)
+            self._area.stream(run_lines.answer_text(text))
+
+    def _end_reply(self, event: events.ReplyReceived) -> None:
+        turn, text = self._turn, event.text
+        turn.charge(event)
+        streamed, turn.streamed = turn.text_is_shown, 0
+        turn.text_is_shown = False
+        turn.text = text.strip()
+        if streamed:
+            self._area.end_stream()
+            self._remember_text()
+        elif self._live or event.calls:
+            self._print_text_of_reply()
+        self._draw()
+
+    def _print_text_of_reply(self) -> None:
+        """Print the text of the last reply, unless it was printed."""
+        if self._turn.text:
+            shown = run_lines.answer_text(self._turn.text) if self._live else run_lines.indented(self._turn.text)
+            self._print_whole(shown)
+            self._remember_text()
+
+    def _remember_text(self) -> None:
+        if self._turn.text:
+            self._texts.append(self._turn.text)
+            self._turn.text = ""
 
     # --- drawing ------------------------------------------------------------------------------------------
 
     def _print(self, line: str) -> None:
-        self.erase()
+        """Print the line of an event. Lines about the run itself may wrap, others are cut."""
         wide = min(terminal_width() - 1, MAX_LINE_LENGTH) if self._live else MAX_LINE_LENGTH
-        self._write(line if len(line) <= wide else f"{line[: wide - 1]}…")
+        line = line if line.startswith("· ") else fit_line(line, max(wide, 1))
+        self._print_whole(run_lines.paint(line) if self._color else line)
+
+    def _print_whole(self, text: str) -> None:
+        if self._paused:
+            self._held.append(text)
+            return
+        self._area.print(text)
         self._draw()
 
     def _draw(self) -> None:
-        if not self._live or not self._tasks:
+        turn = self._turn
+        if not self._live or self._paused or not turn.id:
             return
-        self.erase()
-        drawn = self._box()
-        self._write("\n".join(drawn))
-        self._drawn = len(drawn)
+        now, columns = self._now(), terminal_width()
+        lines = self._box(columns) if turn.items else []
+        lines += [fit_line(call.line(now, columns), columns - 1) for call in list(turn.running.values())[:MAX_RUNNING]]
+        tokens = turn.tokens + turn.streamed // _CHARACTERS_PER_TOKEN
+        auto = run_lines.auto_text(turn.continued, turn.limit)
+        lines.append(run_lines.status_line(self._frame, now - turn.started_at, tokens, turn.cost, auto, columns))
+        self._area.draw([run_lines.paint(line) for line in lines] if self._color else lines)
 
-    def _box(self) -> list[str]:
-        done = sum(task.status in ("completed", "cancelled") for task in self._tasks)
+    def _box(self, columns: int) -> list[str]:
         # A task takes up to two lines. Lines that scrolled off the screen cannot be erased.
-        limit = min(MAX_TASKS, max(1, (terminal_height() - _AROUND) // MAX_LINES_PER_ITEM)) if self._live else MAX_TASKS
-        first = max(0, min(done - 2, len(self._tasks) - limit))
-        shown = self._tasks[first : first + limit]
-        labels = [(ICONS.get(task.status, "?"), _label(task)) for task in shown]
-        more = len(self._tasks) - len(shown)
-        footer = f"{done}/{len(self._tasks)} ended{f', {more} not shown' if more else ''} · {self._mode}"
-        return render_frame(labels, footer, terminal_width())
+        room = max(1, (terminal_height() - _AROUND) // MAX_LINES_PER_ITEM) if self._live else MAX_TASKS
+        return run_lines.list_box(self._turn.items, self._turn.mode, columns, min(MAX_TASKS, room))
 
-    def _write(self, text: str, end: str = "\n") -> None:
-        # A closed stderr must not stop the agent.
-        with suppress(OSError):
-            print(text, end=end, file=self._screen, flush=True)
-
-    def erase(self) -> None:
-        """Erase the list, so that a line can be printed in its place."""
-        if self._drawn:
-            self._write(f"\x1b[{self._drawn}F\x1b[J", end="")
-            self._drawn = 0
-
-    def _print_final(self) -> None:
+    def _print_list(self) -> None:
         """Print the list a last time; later lines come below it."""
-        self.erase()
-        if self._tasks:
-            self._write("\n".join(self._box()))
-        self._tasks = ()
+        items, turn = self._turn.items, self._turn
+        self._area.erase()
+        if items:
+            box = self._box(terminal_width())
+            self._area.print("\n".join(run_lines.paint(line) for line in box) if self._color else "\n".join(box))
+        turn.items, turn.id = (), ""
 
 
-def _mode(count: int, limit: int) -> str:
-    return f"continued {count} of {limit} times"
+class _RunningCall:
+    def __init__(self, request: ToolCallRequest, prefix: str, started_at: float) -> None:
+        self._request = request
+        self._prefix = prefix
+        self.started_at = started_at
+        self.output = ""
+        """The last line that it has printed."""
+
+    def line(self, now: float, columns: int) -> str:
+        name, seconds = (
+            run_lines.call_name(self._request, columns),
+            run_lines.format_seconds(int(now - self.started_at)),
+        )
+        return f"{self._prefix}▶ {name} ({seconds})  {self.output}".rstrip()
 
 
-def _label(task: ListItem) -> str:
-    return visible(f"{task.title}{f' ({task.note})' if task.note else ''}")
+class _TopTurn:
+    """What is known about the turn that is shown."""
+
+    def __init__(self, id: str = "", started_at: float = 0.0, limit: int | None = None) -> None:
+        self.id = id
+        self.started_at = started_at
+        self.limit = limit
+        self.continued = 0
+        self.items: Sequence[ListItem] = ()
+        self.running: dict[str, _RunningCall] = {}
+        self.tokens = 0
+        self.cost: float | None = None
+        self.streamed = 0
+        """Characters of the reply that is being written."""
+        self.text_at = 0.0
+        self.text_is_shown = False
+        self.text = ""
+        """The text of the last reply, until it is printed."""
+
+    @property
+    def mode(self) -> str:
+        return run_lines.mode_text(self.continued, self.limit)
+
+    def charge(self, reply: events.ReplyReceived) -> None:
+        self.tokens += reply.usage.total
+        if reply.cost is not None:
+            self.cost = (self.cost or 0.0) + reply.cost
 
 
-def _first_line(text: str) -> str:
-    return visible(next(iter(text.strip().splitlines()), ""))
-
-
-def _subject(request: ToolCallRequest) -> str:
-    """The main argument of a call."""
-    arguments: Any = request.arguments
-    if not isinstance(arguments, Mapping):
-        return ""
-    line = _first_line(next((arguments[name] for name in SUBJECTS if isinstance(arguments.get(name), str)), ""))
-    return line if len(line) <= MAX_SUBJECT_LENGTH else f"{line[: MAX_SUBJECT_LENGTH - 1]}…"
-
-
-def _plan_result(tool: str, data: Any) -> str:
-    """The result of a plan tool as text; empty for other tools."""
-    match tool, data:
-        case "create_todo", {"created": [*created]}:
-            return f"{len(created)} task{'' if len(created) == 1 else 's'} planned"
-        case "complete_todo", {"title": title, "retry": True}:
-            return f"“{title}” failed and will be retried"
-        case "complete_todo", {"title": title, "status": status, "outcome": outcome}:
-            return f"“{title}” {status}: {outcome}"
-        case "start_todo", {"title": title}:
-            return f"“{title}”"
-        case "list_todo", {"summary": {"total": total, "pending": pending, "inProgress": running}}:
-            return f"{total} tasks, {pending + running} open"
-    return ""
-
-
-def _call_lines(call: ToolCall) -> list[str]:
-    """One line for a call that waits or has ended."""
-    tool = " ".join(part for part in (visible(call.request.tool), _subject(call.request)) if part)
-    match call:
-        case SuccessfulToolCall(result=result):
-            return [f"✓ {tool}  {_first_line(_plan_result(call.request.tool, result.data) or result.text)}"]
-        case ErroredToolCall(error=error) if error.code == UnfinishedCode.SUSPENDED:
-            return [f"? {tool} waits: {_first_line(error.message)}"]
-        case ErroredToolCall(error=error):
-            return [f"✗ {tool}  {_first_line(error.message)}"]
-        case CancelledToolCall(not_started=True):
-            return [f"? {tool} comes after a call that waits"]
-        case CancelledToolCall(reason=reason):
-            return [f"✗ {tool}  {_first_line(reason)}"]
-        case WaitingToolCall(question=question):
-            return [f"? {tool} waits for approval: {_first_line(question.why)}"]
-    return []
+def _same_terminal(first: TextIO, second: TextIO) -> bool:
+    try:
+        return first.isatty() and second.isatty() and os.ttyname(first.fileno()) == os.ttyname(second.fileno())
+    except OSError:
+        return False

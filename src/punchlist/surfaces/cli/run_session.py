@@ -14,42 +14,56 @@ from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.goals import draft_criteria, goal_from
 from punchlist.agent.model_resolver import ModelResolver
-from punchlist.agent.resume import resume_session, wait_until_resumable
+from punchlist.agent.resume import resume_session, turn_to_take_over, wait_until_resumable
 from punchlist.agent.runtime import AgentRuntime
-from punchlist.agent.turn import TurnResult
+from punchlist.agent.turn_model import TurnResult
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled
 from punchlist.kernel.process_runner import end_all
 from punchlist.kernel.processes import current_process
 from punchlist.storage.async_bridge import make_bridge
+from punchlist.surfaces.cli.agent_guard import agent_evidence
 from punchlist.surfaces.cli.approval_prompt import ApprovalPrompt
-from punchlist.surfaces.cli.run_display import RunDisplay
+from punchlist.surfaces.cli.run_output import RunOutput
 from punchlist.toolcalls.policy import Mode
+from punchlist.verification.goal import Goal
+from punchlist.verification.person_checks import record_person_check
 
 if TYPE_CHECKING:
     from punchlist.app import Services
     from punchlist.conversations.model import Scope
     from punchlist.surfaces.cli.tools import ModeChoice
+    from punchlist.toolcalls.approvals import ApprovalAnswer
+    from punchlist.toolcalls.model import WaitingToolCall
 
 _LAST: Final = (Reason.WAITING, Reason.CANCELLED, Reason.ERROR)
 """After a turn that ends like this, queued messages stay queued."""
 Choose = Callable[[str], AgentDefinition]
 """Selects an agent by its name."""
 CANCELLED: Final = 130
+TICK_SECONDS: Final = 0.1
 FINISH_OPEN: Final = "Finish the open items of this session's list:"
 
 
 class RunSession:
     def __init__(
-        self, services: Services, scope: Scope, model: str, mode: ModeChoice | None, *, quiet: bool, waits: bool
+        self,
+        services: Services,
+        scope: Scope,
+        model: str,
+        mode: ModeChoice | None,
+        output: RunOutput,
+        *,
+        waits: bool,
     ) -> None:
-        terminal = ApprovalPrompt.from_terminal() if sys.stdin.isatty() else None
-        display = None if quiet else RunDisplay.on_stderr()
-        if terminal and display:
-            terminal.before_asking = display.erase
+        self._prompt = ApprovalPrompt.from_terminal() if sys.stdin.isatty() else None
+        self._output = output
+        self._loop: asyncio.AbstractEventLoop | None = None
+        output.on_closed = self._stop_soon
         self._services = services
         self._waits = waits
         self._signal = CancelSignal()
@@ -58,20 +72,53 @@ class RunSession:
             services.conversations,
             services.plans,
             services.checklists,
-            ModelResolver(model, os.environ, display.note if display else None),
+            ModelResolver(model, os.environ, output.note),
             Mode(mode) if mode else None,
             services.agents.definitions,
-            ask=terminal.ask if terminal else None,
+            ask=self._ask if self._prompt else None,
             wait_for_approval=waits,
-            on_event=display.show_event if display else None,
+            on_event=output.show_event,
         )
-        self._display = display
 
-    def run(self, agent: AgentDefinition, goal: str) -> TurnResult:
+    def run(self, agent: AgentDefinition, goal: str, until: str | Goal | None = None) -> TurnResult:
+        """Run a turn with a goal; with `until`, it is completed only when that is true. A `Goal` is used as it is."""
         left = self.runtime.conversations.current_turn(self.runtime.site.scope.conversation_id)
-        if left is not None and left.owner is None and self._display:
-            self._display.note(f"ending the open turn {left.id[-8:]}; this goal replaces it")
-        return self._complete(self.runtime.run(agent, goal, self._signal), lambda _: agent)
+        if left is not None and left.owner is None:
+            self._output.note(f"ending the open turn {left.id[-8:]}; this goal replaces it")
+        return self._complete(self._run(agent, goal, until), lambda _: agent)
+
+    async def _run(self, agent: AgentDefinition, goal: str, until: str | Goal | None) -> TurnResult:
+        earlier = await turn_to_take_over(self.runtime)
+        accepted = await self._criteria(agent, goal, until) if isinstance(until, str) else until
+        return await self.runtime.run(agent, goal, self._signal, take_over=earlier, until=accepted)
+
+    async def _criteria(self, agent: AgentDefinition, goal: str, until: str) -> Goal:
+        """The criteria of `--until`. At a terminal, the model drafts them and the person accepts or edits them."""
+        criteria: list[str] | None = [until]
+        if self._prompt is not None and self._output.animated:
+            from punchlist.surfaces.cli.criteria_prompt import ask_criteria
+            from punchlist.tools.function_tool import run_in_thread
+
+            self._output.note("drafting the acceptance criteria")
+            criteria = await run_unless_cancelled(
+                self._signal, draft_criteria(self.runtime.model_for(agent), goal, until)
+            )
+            if criteria is not None:
+                drafted = criteria
+
+                async def ask() -> list[str]:
+                    answer: list[str] = await run_in_thread(ask_criteria, {"drafted": drafted, "until": until})
+                    return answer
+
+                criteria = await run_unless_cancelled(self._signal, ask())
+        if criteria is None:
+            raise KeyboardInterrupt
+        # Commands in criteria that an agent wrote need approval.
+        accepted = goal_from(criteria, by_person=agent_evidence() is None)
+        for check in accepted.checks:
+            if check.by_person and check.command is not None:
+                record_person_check(self._services.trust, self.runtime.site.project_folder, check.command)
+        return accepted
 
     def resume(self, choose: Choose) -> TurnResult:
         """Continue the turn that was interrupted or that waits."""
@@ -97,7 +144,16 @@ class RunSession:
 
     def _complete(self, first: Coroutine[Any, Any, TurnResult], choose: Choose) -> TurnResult:
         async def run_all() -> TurnResult:
+            self._loop = asyncio.get_running_loop()
             self._stop_on_interrupt()
+            ticks = asyncio.create_task(self._tick()) if self._output.animated else None
+            try:
+                return await run_turns()
+            finally:
+                if ticks is not None:
+                    ticks.cancel()
+
+        async def run_turns() -> TurnResult:
             outcome = await self._stay(await first, choose)
             while outcome.reason not in _LAST:
                 following = await self._queued(choose)
@@ -109,8 +165,20 @@ class RunSession:
         try:
             return asyncio.run(run_all())
         finally:
-            if self._display:
-                self._display.erase()
+            self._output.close()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self._output.tick()
+
+    async def _ask(self, call: WaitingToolCall, problem: str | None = None) -> ApprovalAnswer | None:
+        assert self._prompt is not None
+        self._output.pause()
+        try:
+            return await self._prompt.ask(call, problem)
+        finally:
+            self._output.resume()
 
     async def _stay(self, outcome: TurnResult, choose: Choose) -> TurnResult:
         """With --wait, continue a waiting turn as soon as it can continue."""
@@ -129,9 +197,15 @@ class RunSession:
         delivered = await make_bridge(runtime.site.store)(deliver, scope, owner=current_process())
         if delivered is None:
             return None
-        if self._display:
-            self._display.note(f"next in the queue: {delivered.queued.content}")
+        self._output.note(f"next in the queue: {delivered.queued.content}")
         return await runtime.run_stored(agent, delivered.turn, self._signal)
+
+    def _stop_soon(self, why: str) -> None:
+        """Cancel the turn, from any thread."""
+        # After the event loop has ended, there is no turn to stop.
+        with suppress(RuntimeError):
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._signal.set, why)
 
     def _stop_on_interrupt(self) -> None:
         """The first Ctrl-C cancels the turn, the second one ends the process."""

@@ -99,10 +99,17 @@ def _print(cli: CliContext, todos: TodoList, usage: Mapping[str, PlanTodoUsage] 
     cli.show(todos_json(todos, usage), [*todos_box(todos, terminal_width()), *usage_lines(todos, usage or {})])
 
 
-def change_todos(cli: CliContext, session: str | None, change: Change) -> None:
-    """Make one change and show the list after it. The options may precede the subcommand, too."""
+def change_todos(cli: CliContext, session: str | None, change: Change, *, check: str = "") -> None:
+    """Make one change and show the list after it. The options may precede the subcommand, too.
+
+    `check` is the command of a check that the change adds: it runs without approval, because a person wrote it.
+    """
     services, scope = _open(cli, session)
     change(services.todos, scope)
+    if check:
+        from punchlist.verification.person_checks import record_person_check
+
+        record_person_check(services.trust, services.workspace, check)
     _print(cli, services.todos.list(scope))
 
 
@@ -111,14 +118,25 @@ def add(
     cli: CliContext,
     titles: Annotated[list[str], typer.Argument(metavar="TEXT...", help="What to do; each TEXT is one item.")],
     doing: DoingOption = None,
+    check: Annotated[
+        str | None,
+        typer.Option("--check", metavar="COMMAND", help="A command that exits with 0 when the work is done."),
+    ] = None,
     session: SessionOption = None,
     why: ReasonOption = None,
 ) -> None:
     """Add items to the list that the session's agent uses: its plan, else the checklist."""
     if doing is not None and len(titles) > 1:
         raise typer.BadParameter("needs exactly one TEXT", param_hint="--doing")
+    command = (check or "").strip()
+    if check is not None:
+        _refuse_for_agents("todos add --check")
+    reason = why or "todos add"
     change_todos(
-        cli, session, lambda todos, scope: todos.add(scope, titles, active_form=doing, reason=why or "todos add")
+        cli,
+        session,
+        lambda todos, scope: todos.add(scope, titles, active_form=doing, check=command or None, reason=reason),
+        check=command,
     )
 
 
@@ -146,12 +164,52 @@ def done(
     session: SessionOption = None,
     why: ReasonOption = None,
 ) -> None:
-    """Mark an item as completed."""
+    """Mark an item as completed. You accept it with that."""
     reason = why or "todos done"
     change_todos(
         cli,
         session,
-        lambda todos, scope: todos.complete(scope, number, outcome, reason=reason, fence=fence),
+        lambda todos, scope: todos.complete(_unless_agent(scope), number, outcome, reason=reason, fence=fence),
+    )
+
+
+def _unless_agent(scope: Scope) -> Scope:
+    """An agent that runs the command in its shell completes an item, but does not accept it."""
+    from punchlist.surfaces.cli.agent_guard import agent_evidence
+
+    if agent_evidence() is None:
+        return scope
+    from dataclasses import replace
+
+    from punchlist.kernel.actors import Actor, Role
+
+    return replace(scope, actor=Actor(Role.SUPERVISOR, scope.actor.name))
+
+
+@app.command()
+def accept(cli: CliContext, number: NumberArgument, session: SessionOption = None, why: ReasonOption = None) -> None:
+    """Accept a completed item: you have seen that it is done."""
+    _refuse_for_agents("todos accept")
+    reason = why or "todos accept"
+    change_todos(cli, session, lambda todos, scope: todos.accept(scope, number, reason=reason))
+
+
+@app.command()
+def check(
+    cli: CliContext,
+    number: NumberArgument,
+    command: Annotated[str, typer.Argument(metavar="COMMAND", help="Exits with 0 when the work is done; '' removes.")],
+    session: SessionOption = None,
+    why: ReasonOption = None,
+) -> None:
+    """Set the check of an item. It runs, without asking, when an agent says that the item is done."""
+    _refuse_for_agents("todos check")
+    reason = why or "todos check"
+    change_todos(
+        cli,
+        session,
+        lambda todos, scope: todos.set_check(scope, number, command, reason=reason),
+        check=command.strip(),
     )
 
 
@@ -194,9 +252,23 @@ def move(
 
 
 @app.command()
-def cancel(cli: CliContext, number: NumberArgument, session: SessionOption = None, why: ReasonOption = None) -> None:
-    """Cancel a plan item, or take an item off the checklist; `undo` restores the checklist."""
-    change_todos(cli, session, lambda todos, scope: todos.cancel(scope, number, reason=why))
+def cancel(
+    cli: CliContext,
+    number: NumberArgument,
+    reason: Annotated[
+        str | None, typer.Option("--reason", "--why", metavar="TEXT", help="Why it will not be done.")
+    ] = None,
+    session: SessionOption = None,
+) -> None:
+    """Cancel an item: it stays in the list, with the reason."""
+    change_todos(cli, session, lambda todos, scope: todos.cancel(scope, number, reason=reason))
+
+
+@app.command()
+def remove(cli: CliContext, number: NumberArgument, session: SessionOption = None, why: ReasonOption = None) -> None:
+    """Take an item off the checklist; `undo` restores it."""
+    reason = why or "todos remove"
+    change_todos(cli, session, lambda todos, scope: todos.remove(scope, number, reason=reason))
 
 
 @app.command()
@@ -295,6 +367,13 @@ def release(
         {"number": item.number, "id": item.id, "released": True, "holder": released.holder},
         f"Todo {item.number} is free. {visible(released.holder)} held it.",
     )
+
+
+def _refuse_for_agents(action: str) -> None:
+    # Imported on use: showing the list is the fast path.
+    from punchlist.surfaces.cli.agent_guard import refuse_for_agents
+
+    refuse_for_agents(action)
 
 
 def _open(cli: CliContext, session: str | None) -> tuple[Services, Scope]:

@@ -10,14 +10,16 @@ from punchlist.checklist.render import ICONS, NO_TODOS, render_frame
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import format_time, supports_color
+from punchlist.verification.model import CheckOutcome, verification_json
 
 if TYPE_CHECKING:
     from punchlist.plan.usage import PlanTodoUsage
     from punchlist.views.todos import NumberedTodo, TodoList
 
-_ICONS: Final[dict[str, str]] = {**{status.value: icon for status, icon in ICONS.items()}, "cancelled": "✗"}
+_ICONS: Final[dict[str, str]] = {status.value: icon for status, icon in ICONS.items()}
 MAX_OUTCOME_LENGTH: Final = 200
-_COLORS: Final = {"✓": "32", "▶": "33;1", "○": "2", "✗": "2"}
+MAX_CHECK_LENGTH: Final = 60
+_COLORS: Final = {"✓": "32", "▶": "33;1", "○": "2", "✗": "2", "!": "31;1"}
 _ICON: Final = re.compile(rf"^(│ *\d+ )([{''.join(_COLORS)}])")
 
 
@@ -80,6 +82,9 @@ def _item_json(item: NumberedTodo, usage: Mapping[str, PlanTodoUsage]) -> dict[s
         shown["waitsFor"] = list(item.waits_for)
     if item.outcome:
         shown["outcome"] = item.outcome
+    if item.reason:
+        shown["reason"] = item.reason
+    shown.update(verification_json(item.verification, completed=item.mark is not None))
     if item.claim:
         shown["claimedBy"], shown["claimedUntil"] = item.claim.holder, item.claim.lease_until
     if item.id in usage:
@@ -93,6 +98,7 @@ def _icon(item: NumberedTodo) -> str:
 
 def _label(item: NumberedTodo, both: bool) -> str:
     notes = [f"waits for {'; for '.join(item.waits_for)}"] if item.waits_for else []
+    notes += _verification_notes(item)
     if item.claim:
         notes.append(f"claimed by {item.claim.holder} until {format_time(item.claim.lease_until)}")
     if item.outcome:
@@ -102,13 +108,25 @@ def _label(item: NumberedTodo, both: bool) -> str:
     return visible(" ".join(item.label.split("\n")) + (f" ({', '.join(notes)})" if notes else ""))
 
 
+def _verification_notes(item: NumberedTodo) -> list[str]:
+    """The mark of a completed item, or the check of an open one."""
+    if item.mark is not None:
+        return [item.mark.value]
+    check, result = item.verification.check, item.verification.result
+    if check is None or not item.is_open:
+        return []
+    failed = " failed" if result is not None and result.outcome is CheckOutcome.FAILED else ""
+    return [f"check{failed}: {excerpt(check.description, MAX_CHECK_LENGTH)}"]
+
+
 def _progress(todos: TodoList) -> str:
     summary = todos.summary
-    completed, total = summary["completed"], summary["total"]
+    completed, dropped = summary["completed"], summary.get("dropped", 0)
+    total = summary["total"] - dropped
     # Rounded half up; round() goes to the even neighbour.
-    percent = (200 * completed + total) // (2 * total)
+    percent = (200 * completed + total) // (2 * total) if total else 0
     cancelled = f", {summary['cancelled']} cancelled" if summary["cancelled"] else ""
-    return f"Progress: {completed}/{total} ({percent}%){cancelled}"
+    return f"Progress: {completed}/{total} ({percent}%){cancelled}{f', {dropped} dropped' if dropped else ''}"
 
 
 def _colored(line: str) -> str:

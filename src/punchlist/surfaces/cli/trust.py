@@ -50,8 +50,9 @@ def trust(
     services = cli.services()
     settings = _review_settings(cli, services, yes=yes, forget=forget)
     database = _review_database(cli, cli.services(), yes=yes, forget=forget, replace=new_database)
-    text = [settings.pop("text"), *([found] if (found := database.pop("text")) else [])]
-    cli.show({**settings, "database": database}, text)
+    instructions = _review_instructions(cli, cli.services(), yes=yes, forget=forget)
+    text = [settings.pop("text"), *(found for part in (database, instructions) if (found := part.pop("text", "")))]
+    cli.show({**settings, "database": database, **({"instructions": instructions} if instructions else {})}, text)
 
 
 # --- the settings of the project ------------------------------------------------------------------------------
@@ -92,6 +93,29 @@ def _review_settings(cli: CliContext, services: Services, *, yes: bool, forget: 
     if file is not None and (asked or (forget and not trusted)):
         text = f"{visible(file.path)} is {'trusted' if trusted else 'not trusted'}."
     return {"file": str(file.path) if file else None, "asksFor": asked, "trusted": trusted, "text": text}
+
+
+# --- the instructions of the project --------------------------------------------------------------------------
+
+
+def _review_instructions(cli: CliContext, services: Services, *, yes: bool, forget: bool) -> dict[str, Any]:
+    """Empty if the project has no instructions for agents."""
+    from punchlist.agent.project_instructions import find_instructions
+
+    file = find_instructions(services.workspace)
+    if file is None:
+        return {}
+    if forget:
+        services.trust.forget(file.path)
+    elif not services.trust.trusts(file.path, file.content):
+        if not cli.json or not yes:
+            echo(f"{visible(file.path)} has instructions for agents:", error=True)
+            echo("\n".join(f"  {line}" for line in file.text.splitlines()), error=True)
+        _confirm(yes, "Give them to agents?")
+        # The content that was displayed is the content that is trusted.
+        services.trust.trust(file.path, file.content)
+    word = "not trusted" if forget else "trusted"
+    return {"file": str(file.path), "trusted": not forget, "text": f"{visible(file.path)} is {word}."}
 
 
 # --- a database of another author -----------------------------------------------------------------------------

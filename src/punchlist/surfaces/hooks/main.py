@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from punchlist.config import Settings, load
 from punchlist.host_sessions import AGENT_NAME, HostSessions, ToolCounter, session_folder
 from punchlist.integrations.hook_log import write_log
+from punchlist.kernel.text import without_tags
 from punchlist.storage.trusted_files import check_adopted
 from punchlist.surfaces.hooks.payload import EVENT_NAMES, HookEvent, HookPayload, UnreadablePayload, parse_payload
 from punchlist.trust import Trust
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 _MAX_INPUT: Final = 16 * 1024 * 1024
 _TIMEOUT: Final = 8.0
 """Seconds. Hosts wait for 20 or more, people for less."""
+_CHECK_TIME: Final = 7.0
+"""Seconds after its start until which a stop hook runs checks."""
 _MAX_PAUSE: Final = 5.0
 _MAX_COPIES: Final = 5
 _OWN_TOOLS: Final = "punchlist"
@@ -44,16 +47,26 @@ _CLAUDE_CODE: Final = "claude-code"
 _PROJECT_VARIABLES: Final = {_CLAUDE_CODE: "CLAUDE_PROJECT_DIR"}
 """The variable in which a host passes the folder that it was started in."""
 _CLAUDE_CODE_BLOCK_LIMIT: Final = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", 8)
-_OPEN_ITEMS: Final = """\
+_UNCHECKED: Final = """\
+json_extract({0}, '$.check') IS NOT NULL AND json_extract({0}, '$.acceptedBy') IS NULL
+        AND coalesce(json_extract({0}, '$.checkResult.outcome'), 'failed') = 'failed'"""
+"""As `Verification.needs_check`."""
+_OPEN_ITEMS: Final = f"""\
 SELECT EXISTS (
     SELECT 1 FROM turn_todos JOIN turns ON turns.id = turn_todos.turn_id
     WHERE turns.conversation_id = :session AND turns.ended_at IS NULL
-    AND turn_todos.status IN ('pending', 'in_progress')
+    AND (turn_todos.status IN ('pending', 'in_progress') OR turn_todos.status = 'completed'
+        AND {_UNCHECKED.format("turn_todos.verification")})
 ) OR EXISTS (
     SELECT 1 FROM checklists, json_each(checklists.items) AS item
     WHERE checklists.conversation_id = :session
-    AND coalesce(json_extract(item.value, '$.status'), '') <> 'completed'
-)"""
+    AND (coalesce(json_extract(item.value, '$.status'), '') NOT IN ('completed', 'cancelled')
+        OR json_extract(item.value, '$.status') = 'completed'
+        AND {_UNCHECKED.format("json_extract(item.value, '$.verification')")})
+) OR coalesce((
+    SELECT content FROM messages WHERE conversation_id = :session AND kind = 'session_goal'
+    ORDER BY position DESC LIMIT 1
+), '') <> ''"""
 
 OpenServices = Callable[[Settings], "Services"]
 Reply = dict[str, Any]
@@ -61,6 +74,7 @@ Reply = dict[str, Any]
 
 def run(open_services: OpenServices, arguments: Sequence[str]) -> NoReturn:
     """Answer one hook and exit the process."""
+    started = time.monotonic()
     output = _Output()
     folder = _current_folder()
     watchdog = Timer(_TIMEOUT, _time_out, (output, folder, arguments))
@@ -71,7 +85,7 @@ def run(open_services: OpenServices, arguments: Sequence[str]) -> NoReturn:
             print("punchlist hook is called by agents, which write JSON to its standard input.", file=sys.stderr)
         elif (payload := parse_payload(*_parse(arguments), sys.stdin.buffer.read(_MAX_INPUT))) is not None:
             folder = _project_folder(payload, os.environ) or folder
-            reply, pause = _answer(_HookCall(open_services, load(cwd=folder), payload))
+            reply, pause = _answer(_HookCall(open_services, load(cwd=folder), payload, folder, started))
             watchdog.cancel()
             time.sleep(min(pause, _MAX_PAUSE))
             output.write(reply)
@@ -106,8 +120,16 @@ def _time_out(output: _Output, folder: Path | None, arguments: Sequence[str]) ->
     try:
         output.write({})
         write_log(folder, os.environ, f"{_call_text(arguments)}: took longer than {_TIMEOUT:g} seconds")
+        _end_checks()
     finally:
         os._exit(0)
+
+
+def _end_checks() -> None:
+    """End the programs of checks, if any was started."""
+    runner = sys.modules.get("punchlist.kernel.process_runner")
+    if runner is not None:
+        runner.end_all()
 
 
 def _call_text(arguments: Sequence[str]) -> str:
@@ -156,6 +178,9 @@ class _HookCall:
     open_services: OpenServices
     settings: Settings
     payload: HookPayload
+    folder: Path | None
+    started: float
+    """The time of the monotonic clock at which the hook was called."""
 
     def stop(self) -> tuple[Reply, float]:
         if self.payload.plan_mode or not self._database_exists() or _nothing_open(self.settings.database, self._find()):
@@ -170,11 +195,15 @@ class _HookCall:
             host_limit=_host_limit(self.payload.agent, os.environ),
             background=self.payload.background,
             worked=self._counter().is_started(),
+            deadline=self.started + _CHECK_TIME,
         )
-        if decision.prompt is not None:
-            return {"decision": "block", "reason": decision.prompt}, decision.pause
         notice = decision.notice()
-        return ({"systemMessage": f"Punchlist: {notice}"} if notice else {}), 0.0
+        if notice and decision.is_goal_unmet:
+            write_log(self.folder, os.environ, f"hook stop: {notice}")
+        message = {"systemMessage": without_tags(f"Punchlist: {notice}")} if notice else {}
+        if decision.prompt is not None:
+            return {"decision": "block", "reason": without_tags(decision.prompt), **message}, decision.pause
+        return message, 0.0
 
     def prompt(self) -> Reply:
         if self.payload.is_automatic_prompt or not self._database_exists():
@@ -262,7 +291,9 @@ class _HookCall:
         """A reply that adds text to the model's context."""
         if not text:
             return {}
-        return {"hookSpecificOutput": {"hookEventName": self.payload.event_name, "additionalContext": text}}
+        return {
+            "hookSpecificOutput": {"hookEventName": self.payload.event_name, "additionalContext": without_tags(text)}
+        }
 
     def _agent(self, services: Services) -> AgentDefinition:
         """The definition whose limits apply to third-party agents."""
@@ -285,7 +316,10 @@ class _HookCall:
         else:
             session = HostSessions(self.settings, os.environ).acquire(agent, self.payload.host_session)
         scope = Scope(session, Actor(Role.SUPERVISOR, agent or _DEFAULT_AGENT))
-        return HookService(services.store, services.conversations, self._agent(services)), scope
+        checks = None
+        if self.payload.event is HookEvent.STOP:
+            checks = services.host_checks(scope, self.settings.root or self.folder or services.workspace)
+        return HookService(services.store, services.conversations, self._agent(services), checks), scope
 
 
 def _host_limit(agent: str | None, environment: Mapping[str, str]) -> int | None:

@@ -17,7 +17,7 @@ from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import Plan
 from punchlist.plan.tools import plan_json
-from punchlist.surfaces.role_tools import RoleTools, mission_scope
+from punchlist.surfaces.role_tools import BOTH, CHECKLIST, RoleTools, mission_scope
 
 if TYPE_CHECKING:
     from punchlist.storage.change_watch import ChangeWatch
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 CHECKLIST_URI: Final = "punchlist://checklist"
 PLAN_URI: Final = "punchlist://plan"
 
-_INSTRUCTIONS: Final = """\
-Punchlist stores your todo lists. TodoWrite writes this session's checklist, which people can watch. create_todo, \
-list_todo, start_todo and complete_todo manage the plan of the current turn: plan first, work through it item by item, \
-and do not hand back before every item is completed or cancelled. wait_todo records what an item waits for. If several \
-agents work on one plan, claim_todo reserves an item for one of them. The lists survive compaction and restarts."""
+_INTRODUCTION: Final = "Punchlist stores your todo lists."
+_CHECKLIST_INSTRUCTIONS: Final = "TodoWrite writes this session's checklist, which people can watch."
+_PLAN_INSTRUCTIONS: Final = """\
+create_todo, list_todo, start_todo and complete_todo manage the plan of the current turn: plan first, work through it \
+item by item, and do not hand back before every item is completed or cancelled. wait_todo records what an item waits \
+for. If several agents work on one plan, claim_todo reserves an item for one of them."""
 
 _MISSION_INSTRUCTIONS: Final = """\
 mission_todo_create, mission_todo_update and mission_todo_list manage the todos of missions, which are goals that take \
@@ -53,16 +54,17 @@ class ListResource:
 class Capabilities:
     """Parts are built on first use: the client waits for the greeting."""
 
-    def __init__(self, services: Services, scope: Scope, client: str | None = None) -> None:
+    def __init__(self, services: Services, scope: Scope, client: str | None = None, lists: str = BOTH) -> None:
         """A `MissionScope` limits the client to one mission or pillar. `client` distinguishes the clients of one
         process as owners of claims."""
         self._services = services
         self._scope = scope
-        self._role_tools = RoleTools(services, scope.actor.role, client)
+        self._lists_offered = lists
+        self._role_tools = RoleTools(services, scope.actor.role, client, lists)
 
     def for_client(self, client: str) -> Capabilities:
         """The same for another client of this process."""
-        return Capabilities(self._services, self._scope, client)
+        return Capabilities(self._services, self._scope, client, self._lists_offered)
 
     @cached_property
     def _missions(self) -> MissionResources | None:
@@ -101,7 +103,15 @@ class Capabilities:
         return self._role_tools.tools
 
     def instructions(self) -> str:
-        return f"{_INSTRUCTIONS} {_MISSION_INSTRUCTIONS}" if self._role_tools.has_missions else _INSTRUCTIONS
+        offered = self._role_tools
+        parts = [
+            _INTRODUCTION,
+            _CHECKLIST_INSTRUCTIONS if offered.has_checklist else "",
+            _PLAN_INSTRUCTIONS if self._lists_offered != CHECKLIST else "",
+            "The lists survive compaction and restarts.",
+            _MISSION_INSTRUCTIONS if offered.has_missions else "",
+        ]
+        return " ".join(part for part in parts if part)
 
     def call(self, name: str, raw_arguments: object) -> ToolResult:
         return self._role_tools.call(self._scope, name, raw_arguments)

@@ -179,4 +179,4 @@ class McpPrompts:
         turn = self._services.conversations.current_turn(self._scope.conversation_id)
         scope = TurnScope(self._scope.conversation_id, self._scope.actor, turn.id if turn else "")
         has_plan = self._has_plan and turn is not None
-        return TurnLists(self._services.store, scope, plan=has_plan, checklist=True, since="").read()
+        return TurnLists(self._services.store, scope, plan=has_plan, checklist=True).read()

@@ -21,16 +21,17 @@ from punchlist.surfaces.mcp import jsonrpc
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.jsonrpc import MAX_MESSAGE_SIZE, PARSE_ERROR, ProtocolError
 from punchlist.surfaces.mcp.protocol import ClientConnection
+from punchlist.surfaces.role_tools import BOTH
 
 
-def serve(services: Services, scope: Scope) -> None:
+def serve(services: Services, scope: Scope, lists: str = BOTH) -> None:
     """Serve until the client closes its end. Standard output carries only the protocol."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="punchlist: %(message)s")
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Output of libraries goes to standard error.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with suppress(BrokenPipeError):
-        _StdioServer(Capabilities(services, scope), sys.stdin.buffer, output).run()
+        _StdioServer(Capabilities(services, scope, lists=lists), sys.stdin.buffer, output).run()
 
 
 class _StdioServer:

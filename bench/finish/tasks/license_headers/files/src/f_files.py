@@ -1,0 +1,2 @@
+# A file store.
+FILES = 6

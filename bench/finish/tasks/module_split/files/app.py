@@ -1,0 +1,5 @@
+import billing
+
+
+def show(net):
+    return billing.Invoice(net).total()

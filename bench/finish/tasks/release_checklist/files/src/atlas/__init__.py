@@ -1,0 +1,3 @@
+"""Routes on maps."""
+
+__version__ = "2.3.1"

@@ -1,0 +1,3 @@
+"""Parses lines of a todo.txt file."""
+
+import re

@@ -1,0 +1,128 @@
+"""Runs the check of an item: a command through scheduler and policy, a file, or a metric (V2)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from punchlist.agent.tool_execution import ToolExecution
+from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.clock import Clock, timestamp
+from punchlist.models.model import RequestedCall
+from punchlist.toolcalls.policy import Policy, Verdict
+from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext, ToolFailure
+from punchlist.tools.command import MAX_TIMEOUT
+from punchlist.tools.tool_session import ToolSession, ToolSite
+from punchlist.verification.file_check import run_file_check
+from punchlist.verification.model import Check, CheckOutcome, CheckResult, check_result
+from punchlist.verification.person_checks import is_person_check
+
+COMMAND_TOOL: Final = "run_command"
+DEFAULT_TIMEOUT: Final = 300.0
+_FAILED: Final = "tool_failed"
+"""The error code of a command that ended with another exit code than 0."""
+
+
+class PersonCheckTool(BaseTool):
+    """Runs the commands of checks that a person wrote, without approval. Never offered to a model.
+
+    It runs only calls that were announced by their id, and ids are made by the loop: a model that calls it by name gets
+    an error.
+    """
+
+    name = "run_check"
+    description = "Runs the check of an item."
+    effect = Effect.LIST
+    time_limit = MAX_TIMEOUT + 60
+
+    def __init__(self, command: AgentTool, site: ToolSite) -> None:
+        self._command = command
+        self._site = site
+        self.policy: Policy | None = None
+        """Set once the session has one: a rule that denies the command wins over a person's check."""
+        self._permitted: set[str] = set()
+        self.input_schema: Schema = command.input_schema
+
+    def runs(self, check: Check, arguments: Arguments) -> bool:
+        """Whether the user wrote the check, according to what this machine recorded, and no rule denies it.
+
+        The database alone is not enough: an agent can write to it.
+        """
+        trust = self._site.trust
+        if trust is None or not is_person_check(trust, self._site.project_folder, check):
+            return False
+        return self.policy is None or self.policy.decide(self._command, arguments).verdict is not Verdict.DENY
+
+    def permit(self, call_id: str) -> None:
+        self._permitted.add(call_id)
+
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any:
+        if not any(running.call_id == id or running.call_id.startswith(f"{id}.") for id in self._permitted):
+            raise ToolFailure("There is no tool run_check.")
+        return await self._command.run(arguments, running)
+
+
+def person_check(session: ToolSession) -> PersonCheckTool | None:
+    found = session.tools.get(PersonCheckTool.name)
+    if not isinstance(found, PersonCheckTool):
+        return None
+    found.policy = session.policy
+    return found
+
+
+class CheckRun(NamedTuple):
+    """The result of a check, or what it waits for."""
+
+    result: CheckResult | None = None
+    waiting: Sequence[str] = ()
+
+
+MetricCheck = Callable[[str], Awaitable[tuple[CheckOutcome, str]]]
+
+
+class CheckRunner:
+    def __init__(
+        self,
+        execution: ToolExecution,
+        workspace: Path,
+        clock: Clock,
+        person_check: PersonCheckTool | None = None,
+        metric: MetricCheck | None = None,
+    ) -> None:
+        self._person_check = person_check
+        self._execution = execution
+        self._workspace = workspace
+        self._clock = clock
+        self._metric = metric
+
+    async def run(self, check: Check, call_id: str, signal: CancelSignal) -> CheckRun:
+        """`call_id` is that of the command's call. After a restart, the same id finds the result or the approval."""
+        if check.command is not None:
+            return await self._command(check, call_id, signal)
+        if check.file is not None:
+            outcome, output = run_file_check(check, self._workspace)
+        else:
+            outcome, output = await self._metric_meets(check)
+        return CheckRun(check_result(outcome, output, timestamp(self._clock())))
+
+    async def _command(self, check: Check, call_id: str, signal: CancelSignal) -> CheckRun:
+        arguments = {"command": check.command, "timeout": check.timeout or DEFAULT_TIMEOUT}
+        tool = COMMAND_TOOL
+        if self._person_check is not None and self._person_check.runs(check, arguments):
+            tool = self._person_check.name
+            self._person_check.permit(call_id)
+        done = await self._execution.run_check(RequestedCall(call_id, tool, arguments), signal)
+        if done.waiting:
+            return CheckRun(waiting=done.waiting)
+        (result,) = done.results
+        if not result.failed:
+            outcome = CheckOutcome.PASSED
+        else:
+            outcome = CheckOutcome.FAILED if done.codes.get(call_id) == _FAILED else CheckOutcome.NOT_RUN
+        return CheckRun(check_result(outcome, result.text, timestamp(self._clock())))
+
+    async def _metric_meets(self, check: Check) -> tuple[CheckOutcome, str]:
+        if self._metric is None or check.metric is None:
+            return CheckOutcome.NOT_RUN, "Only todos of a mission can be checked by a metric."
+        return await self._metric(check.metric)

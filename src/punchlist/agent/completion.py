@@ -1,0 +1,219 @@
+"""Claims of completion: an item is completed only with work behind it, and only if its check passes (V1, V2).
+
+A call that completes items is a claim. Before it runs, the calls before it in the reply have ended. A claim without
+any successful call for its item is questioned once. The item's check runs as a call of its own through scheduler and
+policy; if it fails, the claim is refused with the output, and the item stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from punchlist.agent.checks import CheckRunner
+from punchlist.agent.tool_execution import CHECK_SUFFIX, CallResults, ToolExecution
+from punchlist.agent.work_log import LIST_TOOLS, WorkLog
+from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.ids import new_id
+from punchlist.kernel.text import quoted, visible_block, without_tags
+from punchlist.models.model import CallReturn, RequestedCall
+from punchlist.verification.model import NO_VERIFICATION, Check, CheckOutcome, CheckResult, Verification
+
+QUESTION: Final = (
+    "Not completed yet: no tool call has succeeded for {titles} since it was begun. Do the work first. If it really "
+    "needs none, or was done before, make the same call again."
+)
+FAILED_BEFORE: Final = (
+    "Not completed: {tool} failed in the same reply. Look at its result first, then make this call again."
+)
+COMES_AFTER: Final = "{tool}: comes after a call that waits"
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionClaim:
+    """One item that a call completes."""
+
+    id: str
+    key: str
+    """The item's name in the work log."""
+    title: str
+    verification: Verification = NO_VERIFICATION
+    reference: str = ""
+    """How the call names it."""
+
+    @property
+    def check(self) -> Check | None:
+        return self.verification.check
+
+
+class ClaimSource:
+    """Finds what a call completes, and receives the verification of what is completed."""
+
+    def is_claim(self, call: RequestedCall) -> bool:
+        raise NotImplementedError
+
+    async def claims(self, call: RequestedCall) -> Sequence[CompletionClaim]:
+        """Empty if the call completes nothing, or is refused by its tool anyway."""
+        raise NotImplementedError
+
+    def implied(self) -> CompletionClaim | None:
+        """The item that a reply without calls may have finished."""
+        return None
+
+    async def check_failed(self, claim: CompletionClaim, result: CheckResult) -> None:
+        """Keep the result with the item, which stays open."""
+
+    def verified(self, claim: CompletionClaim, verification: Verification) -> None:
+        """The call that completes the item runs next."""
+
+    def finished(self, text: str) -> None:
+        """The check of the implied claim has passed."""
+
+
+class _Verdict(NamedTuple):
+    refusal: str = ""
+    waiting: tuple[str, ...] = ()
+    note: str = ""
+
+
+Execute = Callable[[Sequence[RequestedCall]], Awaitable[CallResults]]
+
+
+class CompletionGate:
+    """Runs the calls of a reply; claims of completion are verified first."""
+
+    def __init__(
+        self, execution: ToolExecution, work: WorkLog, source: ClaimSource | None, checks: CheckRunner
+    ) -> None:
+        self._execution = execution
+        self._work = work
+        self._source = source
+        self._checks = checks
+        self._questioned: set[str] = set()
+        self._refused: list[str] = []
+
+    async def run(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
+        return await self._run(calls, signal, lambda some: self._execution.run(some, signal))
+
+    async def resume(self, calls: Sequence[RequestedCall], signal: CancelSignal) -> CallResults:
+        """Like `run`, for calls that may have run before the program ended."""
+        return await self._run(calls, signal, lambda some: self._execution.resume(some, signal))
+
+    async def read_files(self, paths: Sequence[str], signal: CancelSignal) -> list[tuple[str, str]]:
+        """Read files for the agent. These calls are no work on an item."""
+        calls = [RequestedCall(new_id(), "read_file", {"path": path}) for path in paths]
+        done = await self._execution.run(calls, signal)
+        texts = {result.call_id: result.text for result in done.results if not result.failed}
+        return [(path, texts[call.id]) for path, call in zip(paths, calls, strict=True) if call.id in texts]
+
+    async def finish_without_call(self, text: str, signal: CancelSignal) -> None:
+        """After a reply without calls: if the check of the only item passes, the item is finished."""
+        claim = self._source.implied() if self._source is not None else None
+        if self._source is None or claim is None or claim.check is None or not self._work.evidence(claim.key):
+            return
+        verdict = await self._verify(claim, f"{new_id()}{CHECK_SUFFIX}", self._source, signal)
+        if not verdict.refusal and not verdict.waiting and not verdict.note:
+            self._source.finished(text)
+
+    async def _run(self, calls: Sequence[RequestedCall], signal: CancelSignal, execute: Execute) -> CallResults:
+        source = self._source
+        if source is None or not any(source.is_claim(call) for call in calls):
+            done = await execute(calls)
+            self._work.record(calls, done.results)
+            return done
+        results: list[CallReturn] = []
+        self._refused = []
+        before: list[RequestedCall] = []
+        for number, call in enumerate(calls):
+            before.append(call)
+            if number + 1 < len(calls) and not source.is_claim(calls[number + 1]) and not source.is_claim(call):
+                continue
+            if source.is_claim(call):
+                waiting = await self._claim(call, source, signal, execute, results)
+            else:
+                waiting = await self._execute(before, execute, results)
+            before = []
+            if waiting:
+                after = [COMES_AFTER.format(tool=later.tool) for later in calls[number + 1 :]]
+                return CallResults(results, [*waiting, *after], refused=self._refused)
+        return CallResults(results, (), refused=self._refused)
+
+    async def _execute(
+        self, calls: Sequence[RequestedCall], execute: Execute, results: list[CallReturn]
+    ) -> Sequence[str]:
+        done = await execute(calls)
+        self._work.record(calls, done.results)
+        results += done.results
+        return done.waiting
+
+    async def _claim(
+        self,
+        call: RequestedCall,
+        source: ClaimSource,
+        signal: CancelSignal,
+        execute: Execute,
+        results: list[CallReturn],
+    ) -> Sequence[str]:
+        notes: list[str] = []
+        claims = await source.claims(call)
+        failed = next((each for each in results if each.failed and each.tool not in LIST_TOOLS), None)
+        if claims and failed is not None:
+            self._refuse(call, FAILED_BEFORE.format(tool=failed.tool), results)
+            return ()
+        if question := self._question(claims):
+            self._refuse(call, question, results)
+            return ()
+        for number, claim in enumerate(claims):
+            verdict = await self._verify(claim, f"{call.id}{CHECK_SUFFIX}{number or ''}", source, signal)
+            if verdict.waiting:
+                return verdict.waiting
+            if verdict.refusal:
+                self._refuse(call, verdict.refusal, results)
+                return ()
+            notes += [verdict.note] if verdict.note else []
+        waiting = await self._execute([call], execute, results)
+        if notes and results and results[-1].call_id == call.id:
+            results[-1] = replace(results[-1], text="\n\n".join([results[-1].text, *notes]))
+        return waiting
+
+    def _question(self, claims: Sequence[CompletionClaim]) -> str:
+        """The question about items without any work behind them, which is asked once for each (V1)."""
+        unproven = [
+            claim
+            for claim in claims
+            if claim.check is None and claim.id not in self._questioned and not self._work.evidence(claim.key)
+        ]
+        self._questioned |= {claim.id for claim in unproven}
+        return QUESTION.format(titles=", ".join(quoted(claim.title) for claim in unproven)) if unproven else ""
+
+    def _refuse(self, call: RequestedCall, why: str, results: list[CallReturn]) -> None:
+        results.append(CallReturn(call.id, call.tool, why, failed=True))
+        self._refused.append(why.partition("\n")[0])
+
+    async def _verify(
+        self, claim: CompletionClaim, check_id: str, source: ClaimSource, signal: CancelSignal
+    ) -> _Verdict:
+        verification = claim.verification.with_evidence(self._work.evidence(claim.key))
+        note = ""
+        if claim.check is not None:
+            ran = await self._checks.run(claim.check, check_id, signal)
+            if ran.waiting:
+                return _Verdict(waiting=tuple(ran.waiting))
+            assert ran.result is not None
+            if ran.result.outcome is CheckOutcome.FAILED:
+                await source.check_failed(claim, ran.result)
+                return _Verdict(failed_check(claim, ran.result))
+            if ran.result.outcome is CheckOutcome.NOT_RUN:
+                note = f"The check of {quoted(claim.title)} was not run: {ran.result.output}"
+            verification = replace(verification, result=ran.result)
+        source.verified(claim, verification)
+        return _Verdict(note=note)
+
+
+def failed_check(claim: CompletionClaim, result: CheckResult) -> str:
+    assert claim.check is not None
+    return (
+        f"Not completed: {quoted(claim.title)} stays open. Its check failed: {quoted(claim.check.description)}\n\n"
+        f"{without_tags(visible_block(result.output))}\n\nFix what is wrong, then complete it again."
+    )

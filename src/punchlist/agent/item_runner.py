@@ -1,0 +1,193 @@
+"""Works off one item at a time, each attempt in a fresh small context (V5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from punchlist.agent.continuation import Limits, OpenItem, Reason, Wait
+from punchlist.agent.definitions import SUPERVISOR_TOOLS, AgentDefinition
+from punchlist.agent.delegation import SubagentRunner
+from punchlist.agent.item_task import EXIT_TOOLS, ItemExit, ItemTask
+from punchlist.agent.prompts import DRIVE_ITEM, item_prompt, plan_lines
+from punchlist.checklist.lifecycle import ChecklistAction
+from punchlist.conversations.model import TurnScope
+from punchlist.errors import IllegalTransition, NotFound, PunchlistError
+from punchlist.kernel.text import excerpt, quoted
+from punchlist.plan.lifecycle import ConditionKind, PlanAction
+from punchlist.plan.model import NewCondition, NewTodo
+from punchlist.plan.validation import MAX_TITLE_LENGTH
+from punchlist.storage.async_bridge import make_bridge
+from punchlist.verification.model import NO_VERIFICATION, Verification
+
+if TYPE_CHECKING:
+    from punchlist.agent.runtime import AgentRuntime
+    from punchlist.agent.turn_model import TurnRequest, TurnResult
+
+MAX_ATTEMPTS: Final = 3
+MAX_REFUSALS: Final = 2
+"""Attempts after which "cannot" is accepted: models give up early."""
+ITEM_LIMITS: Final = Limits(base_iterations=15, more_iterations=0, max_iterations=15, continuations=5, stall_after=3)
+MAX_FAILURE_LENGTH: Final = 1_500
+
+
+class ItemResult(NamedTuple):
+    """How the work on an item ended. `stop` ends the whole turn."""
+
+    exit: ItemExit | None
+    text: str
+    stop: TurnResult | None = None
+
+
+class ItemRunner:
+    def __init__(self, runtime: AgentRuntime, request: TurnRequest, scope: TurnScope, worker: AgentDefinition) -> None:
+        self._runtime = runtime
+        self._scope = scope
+        self._worker = _item_agent(worker)
+        self._runner = SubagentRunner(runtime, request, scope)
+        self._call = make_bridge(runtime.site.store)
+        self.skipped: set[str] = set()
+        """Ids of items that are not tried again in this turn."""
+
+    async def try_once(self, goal: str, item: OpenItem) -> str | Wait | None:
+        """One attempt. Returns what the agent of the turn is told, or None if the item was not finished."""
+        result = await self._attempt(goal, item, [], resumed=True)
+        if result.stop is not None and result.stop.reason is Reason.WAITING:
+            return Wait((result.stop.why,))
+        if result.exit is not ItemExit.FINISHED:
+            return None
+        return (
+            f"{quoted(item.title)} was finished in a separate context: {excerpt(result.text, MAX_FAILURE_LENGTH)}\n\n"
+            "Continue with the next open item; if none is left, answer the user."
+        )
+
+    async def work_off(self, goal: str, item: OpenItem, *, resumed: bool = False) -> TurnResult | None:
+        """Up to three attempts, each told why the last one failed. Returns a result if it ends the turn.
+
+        `resumed`: the first attempt may have been interrupted.
+        """
+        await self._start(item)
+        failures: list[str] = []
+        refusals = 0
+        while len(failures) < MAX_ATTEMPTS:
+            result = await self._attempt(goal, item, failures, resumed=resumed and not failures)
+            if result.stop is not None:
+                return result.stop
+            if result.exit in (ItemExit.FINISHED, ItemExit.NEEDS_PERSON):
+                return None
+            refusals += result.exit is ItemExit.CANNOT
+            failures.append(excerpt(result.text, MAX_FAILURE_LENGTH))
+            if refusals >= MAX_REFUSALS:
+                break
+        await self._skip(item, failures)
+        return None
+
+    async def _attempt(self, goal: str, item: OpenItem, failures: Sequence[str], *, resumed: bool) -> ItemResult:
+        todo = await self._call(self._runtime.plans.find, self._scope, item.id) if item.list == "plan" else None
+        verification = todo.verified() if todo else await self._checklist_verification(item)
+        task = ItemTask(item, verification, todo.context if todo else "", goal)
+        plan = await self._call(self._runtime.plans.snapshot, self._scope)
+        prompt = item_prompt(goal, plan.todos, item, todo, task.verification.check, failures)
+        result = await self._runner.run(self._worker, prompt, resumed=resumed, item=task)
+        if result.reason is Reason.COMPLETED and task.exit is not None:
+            return await self._leave(item, task)
+        if result.reason in (Reason.WAITING, Reason.CANCELLED, Reason.BUDGET) or _is_outage(result):
+            return ItemResult(None, result.why, result)
+        why = result.why
+        if task.failed_check is not None:
+            why = f"its check failed: {task.failed_check.output}"
+        elif result.last_text:
+            why = f"{why}. The last words were: {result.last_text}"
+        return ItemResult(None, why)
+
+    async def _checklist_verification(self, item: OpenItem) -> Verification:
+        checklist = await self._call(self._runtime.checklists.get, self._scope.conversation_id)
+        return next((each.verification for each in checklist.items if each.id == item.id), NO_VERIFICATION)
+
+    # --- the list -----------------------------------------------------------------------------------------
+
+    async def create(self, titles: Sequence[str]) -> None:
+        items = [NewTodo(_title(title), title if len(title) > MAX_TITLE_LENGTH else "") for title in titles]
+        await self._call(self._runtime.plans.create, self._scope, items, reason="drive")
+
+    async def outcomes(self) -> str:
+        """How each item of the plan ended, for the answer."""
+        plan = await self._call(self._runtime.plans.snapshot, self._scope)
+        return "\n".join(plan_lines(plan.todos))
+
+    async def _start(self, item: OpenItem) -> None:
+        if item.in_progress:
+            return
+        if item.list == "plan":
+            await self._call(self._runtime.plans.start, self._scope, item.id, reason="drive")
+        else:
+            start = self._runtime.checklists.advance
+            await self._call(start, self._scope, item.id, ChecklistAction.START, reason="drive")
+
+    async def _leave(self, item: OpenItem, task: ItemTask) -> ItemResult:
+        """Write the exit to the list. A person can have ended the item meanwhile: then theirs counts."""
+        plans, scope = self._runtime.plans, self._scope
+        assert task.exit is not None
+        try:
+            if task.exit is ItemExit.FINISHED:
+                if item.list == "plan":
+                    await self._call(plans.end, scope, item.id, task.text, verification=task.verification)
+                else:
+                    advance, verify = self._runtime.checklists.advance, self._runtime.checklists.verify
+                    await self._call(advance, scope, item.id, ChecklistAction.COMPLETE, reason="drive")
+                    await self._call(verify, scope, item.id, task.verification)
+            elif task.exit is ItemExit.NEEDS_PERSON:
+                if item.list != "plan":
+                    return ItemResult(ItemExit.CANNOT, f"It needs an answer of a person: {task.text}")
+                question = NewCondition(ConditionKind.PERSON, excerpt(task.text, 1_000))
+                await self._call(plans.wait, scope, item.id, question)
+        except PunchlistError as problem:
+            return ItemResult(None, str(problem))
+        return ItemResult(task.exit, task.text)
+
+    async def _skip(self, item: OpenItem, failures: Sequence[str]) -> None:
+        why = f"Skipped after {len(failures)} attempts: {failures[-1]}"
+        self.skipped.add(item.id)
+        # A person can have ended the item meanwhile: then theirs counts.
+        with suppress(IllegalTransition, NotFound):
+            if item.list == "plan":
+                await self._call(self._runtime.plans.end, self._scope, item.id, why, PlanAction.CANCEL)
+            else:
+                cancel = self._runtime.checklists.cancel
+                await self._call(cancel, self._scope, item.id, excerpt(why, 500), reason="drive")
+
+
+def _item_agent(agent: AgentDefinition) -> AgentDefinition:
+    limits = replace(
+        ITEM_LIMITS,
+        tokens=agent.limits.tokens,
+        cost=agent.limits.cost,
+        seconds=agent.limits.seconds,
+        calls_per_reply=agent.limits.calls_per_reply,
+    )
+    return replace(
+        agent,
+        prompt=DRIVE_ITEM,
+        tools=(*(tool for tool in agent.tools if tool not in (*SUPERVISOR_TOOLS, "TodoWrite")), *EXIT_TOOLS),
+        lists="plan",
+        strategy="loop",
+        todo_driven=True,
+        delegates=False,
+        history=0,
+        remind_after=None,
+        limits=limits,
+    )
+
+
+def _title(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_TITLE_LENGTH else f"{line[: MAX_TITLE_LENGTH - 1]}…"
+
+
+def _is_outage(result: TurnResult) -> bool:
+    """Whether the model gave no reply at all: another attempt would not have one either."""
+    from punchlist.agent.turn import CUT_OFF
+
+    return result.reason is Reason.ERROR and result.why not in CUT_OFF.values()

@@ -1,0 +1,125 @@
+"""One item that an agent works on in a context of its own, with three exits (V5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from punchlist.agent.completion import ClaimSource, CompletionClaim
+from punchlist.agent.continuation import OpenItem
+from punchlist.agent.list_state import ListState
+from punchlist.kernel.text import raw_problem
+from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
+from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext
+from punchlist.verification.model import NO_VERIFICATION, CheckResult, Verification
+
+MAX_TEXT_LENGTH: Final = 20_000
+
+
+class ItemExit(StrEnum):
+    FINISHED = "finished"
+    CANNOT = "cannot"
+    NEEDS_PERSON = "needs_person"
+
+
+_EXITS: Final = {
+    "finish_item": (ItemExit.FINISHED, "outcome", "The item is done. outcome says what was done and found."),
+    "cannot_do_item": (ItemExit.CANNOT, "reason", "The item cannot be done. reason says why."),
+    "ask_person": (ItemExit.NEEDS_PERSON, "question", "The item needs an answer of a person. Ends your work on it."),
+}
+EXIT_TOOLS: Final = tuple(_EXITS)
+
+
+class ItemTask:
+    """What the agent is to do, and how its work ended. Changed by the exit tools of its turn."""
+
+    def __init__(
+        self, item: OpenItem, verification: Verification = NO_VERIFICATION, context: str = "", request: str = ""
+    ) -> None:
+        self.item = item
+        self.context = context
+        self.request = request
+        """The request of the whole turn."""
+        self.verification = verification
+        self.exit: ItemExit | None = None
+        self.text = ""
+        self.failed_check: CheckResult | None = None
+        """The last failed run of the item's check."""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Texts that can name the files it is about, the closest first."""
+        check = self.verification.check
+        return (self.item.title, self.context, check.description if check else "", self.request)
+
+    def tools(self) -> list[AgentTool]:
+        return [_ExitTool(name, self) for name in _EXITS]
+
+    def read(self) -> ListState:
+        """The item is the list of its turn: open until one of the exits is taken."""
+        kind = "verdict" if self.item.list == "verdict" else "item"
+        item = OpenItem(self.item.id, self.item.title, in_progress=True, list=kind)
+        return ListState((item,) if self.exit is None else (), version=self.exit)
+
+    def leave(self, exit: ItemExit, text: str) -> None:
+        self.exit, self.text = exit, text
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        """Find the exit that was taken before the program ended."""
+        succeeded = {m.call_id for m in messages if isinstance(m, CallReturn) and not m.failed}
+        for message in messages:
+            for call in message.calls if isinstance(message, Reply) else ():
+                if call.tool in _EXITS and call.id in succeeded and not isinstance(call.arguments, str):
+                    exit, field, _ = _EXITS[call.tool]
+                    self.leave(exit, str(call.arguments.get(field, "")))
+
+
+class _ExitTool(BaseTool):
+    effect = Effect.LIST
+
+    def __init__(self, name: str, task: ItemTask) -> None:
+        self.name = name
+        self._exit, self._field, self.description = _EXITS[name]
+        self._task = task
+        self.input_schema: Schema = {
+            "type": "object",
+            "properties": {self._field: {"type": "string"}},
+            "required": [self._field],
+        }
+
+    def problems(self, arguments: Arguments) -> Sequence[str]:
+        if problem := raw_problem(arguments.get(self._field), max_length=MAX_TEXT_LENGTH):
+            return [f"{self._field}: {problem}"]
+        return () if str(arguments[self._field]).strip() else [f"{self._field}: must not be empty"]
+
+    async def run(self, arguments: Arguments, running: ToolContext) -> Any:  # noqa: ARG002
+        self._task.leave(self._exit, str(arguments[self._field]).strip())
+        return "Noted."
+
+
+class ItemClaims(ClaimSource):
+    """`finish_item` claims that the item is done."""
+
+    def __init__(self, task: ItemTask) -> None:
+        self._task = task
+
+    def is_claim(self, call: RequestedCall) -> bool:
+        return call.tool == "finish_item"
+
+    async def claims(self, call: RequestedCall) -> Sequence[CompletionClaim]:  # noqa: ARG002
+        item = self._task.item
+        return [CompletionClaim(item.id, item.id, item.title, self._task.verification)]
+
+    def implied(self) -> CompletionClaim | None:
+        item = self._task.item
+        return CompletionClaim(item.id, item.id, item.title, self._task.verification)
+
+    def finished(self, text: str) -> None:
+        self._task.leave(ItemExit.FINISHED, text.strip() or "Its check passes.")
+
+    async def check_failed(self, claim: CompletionClaim, result: CheckResult) -> None:  # noqa: ARG002
+        self._task.failed_check = result
+
+    def verified(self, claim: CompletionClaim, verification: Verification) -> None:  # noqa: ARG002
+        self._task.verification = verification

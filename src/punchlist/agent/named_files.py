@@ -1,0 +1,44 @@
+"""Files that a text names, to be shown at the start of a fresh context: it saves a call, and small models forget it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+MAX_FILES: Final = 3
+MAX_SIZE: Final = 6_000
+"""Bytes of all files together. An agent reads longer ones itself, in parts."""
+_PATH: Final = re.compile(r"[\w.~/-]*\w\.\w{1,10}\b")
+
+
+def named_files(folder: Path, texts: Iterable[str]) -> list[str]:
+    """Paths of small files below the folder that the texts name, in their order."""
+    found: dict[str, None] = {}
+    size = 0
+    for name in (name for text in texts for name in _PATH.findall(text)):
+        path = folder / name
+        if name in found or len(found) == MAX_FILES or not _is_inside(path, folder):
+            continue
+        try:
+            length = path.stat().st_size if path.is_file() else MAX_SIZE + 1
+        except OSError:
+            continue
+        if 0 < length <= MAX_SIZE - size:
+            found[name] = None
+            size += length
+    return list(found)
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):
+        return False
+
+
+def files_text(contents: Sequence[tuple[str, str]]) -> str:
+    """The files as a message."""
+    shown = "\n\n".join(f"{path}:\n```\n{content}\n```" for path, content in contents)
+    return f"Files that your item names, as they are now:\n\n{shown}"

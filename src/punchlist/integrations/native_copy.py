@@ -1,0 +1,77 @@
+"""Copies the list that a host agent keeps with its own tools to the session's checklist."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from punchlist.checklist import repository as checklist_repository
+from punchlist.checklist.lifecycle import ChecklistAction
+from punchlist.checklist.model import item_json
+from punchlist.checklist.service import Checklists
+from punchlist.conversations.model import Scope
+from punchlist.conversations.service import Conversations
+from punchlist.errors import Conflict
+from punchlist.integrations.native_lists import merge_copy
+from punchlist.integrations.session_history import is_by_agent, is_by_person
+from punchlist.kernel.events import Event
+from punchlist.storage import event_log
+from punchlist.storage.store import Store, Transaction
+
+COPY_REASON: Final = "copied from the agent's own list"
+_HISTORY_EVENTS: Final = 300
+_MAX_ATTEMPTS: Final = 5
+
+
+class NativeListCopies:
+    _store: Store
+    _conversations: Conversations
+
+    def copy_native_list(self, scope: Scope, todos: list[dict[str, Any]], *, only_existing_copy: bool = False) -> bool:
+        """Copy the agent's own list to the checklist, keeping items that people added to the copy.
+
+        Returns False, and changes nothing, if the checklist has open items and is not such a copy; with
+        `only_existing_copy` also if it has none.
+        """
+        checklists = Checklists(self._store, self._conversations)
+        for _ in range(_MAX_ATTEMPTS):
+            with self._store.read() as tx:
+                previous = checklist_repository.find_checklist(tx, scope.conversation_id)
+                open_items = {item.id for item in previous.items if item.is_open}
+                last_change, added_by_people = self._authors(tx, scope, previous.revision, open_items)
+            if (open_items or only_existing_copy) and (last_change is None or last_change.reason != COPY_REASON):
+                return False
+            items = merge_copy(todos, [item_json(item) for item in previous.items], added_by_people)
+            try:
+                checklists.rewrite(scope, items, reason=COPY_REASON, revision=previous.revision)
+                return True
+            except Conflict:
+                # A person or another hook changed the checklist first.
+                continue
+        return False
+
+    def _authors(
+        self, tx: Transaction, scope: Scope, revision: int, ids: Collection[str]
+    ) -> tuple[Event | None, set[str]]:
+        """The checklist's last change by an agent, and those of `ids` that a person added.
+
+        Items older than the history that is read count as added by a person.
+        """
+        last_change, by_people, unknown = None, set[str](), set(ids)
+        for version in range(revision, max(0, revision - _HISTORY_EVENTS), -1):
+            event = event_log.at_version(tx, checklist_repository.checklist_stream(scope.conversation_id), version)
+            if event is None or (last_change is not None and not unknown):
+                break
+            added = {step["id"] for step in event.payload()["steps"] if step["action"] == ChecklistAction.ADD}
+            if is_by_person(event):
+                by_people |= added & unknown
+            elif last_change is None and is_by_agent(event) and not _only_cancels(event):
+                last_change = event
+            unknown -= added
+        return last_change, by_people | unknown
+
+
+def _only_cancels(event: Event) -> bool:
+    """The agent cancelled items that its own list no longer has, which only our tool can do. It stays a copy."""
+    steps = event.payload()["steps"]
+    return bool(steps) and all(step["action"] == "cancel" for step in steps)

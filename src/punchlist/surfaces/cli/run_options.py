@@ -1,0 +1,137 @@
+"""The options of `punchlist run`."""
+
+from __future__ import annotations
+
+import math
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from punchlist.config import CONTINUATIONS, CONTINUES
+from punchlist.kernel.text import raw_problem
+
+MAX_GOAL_LENGTH: Final = 500_000
+MAX_UNTIL_LENGTH: Final = 10_000
+
+
+class ListsChoice(StrEnum):
+    PLAN = "plan"
+    CHECKLIST = "checklist"
+    BOTH = "both"
+
+
+def _finite(value: float | None) -> float | None:
+    # Every comparison with `nan` is false, so it would not limit anything.
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"must be a number, got {value}")
+    return value
+
+
+GoalArgument = Annotated[
+    str | None,
+    typer.Argument(help="What to do; - reads it from stdin. Default: finish what is open.", show_default=False),
+]
+FileOption = Annotated[Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the goal from a file.")]
+ContinueOption = Annotated[bool, typer.Option("--continue", "-c", help="Add the goal to the session last used here.")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue the interrupted or waiting turn of the session.")
+]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", "-m", envvar="PUNCHLIST_MODEL", metavar="NAME", help="The model to use.")
+]
+AgentOption = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent to run.")]
+ListsOption = Annotated[
+    ListsChoice | None,
+    typer.Option("--lists", help="The lists that the agent uses. Default: its setting, usually one."),
+]
+AutoOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--auto-complete-todos/--no-auto-complete-todos",
+        envvar=CONTINUES,
+        help="Continue while the agent's list has open items.",
+    ),
+]
+ContinuationsOption = Annotated[
+    int | None,
+    typer.Option("--max-todo-continuations", envvar=CONTINUATIONS, min=0, metavar="N", help="Limit of continuations."),
+]
+StallOption = Annotated[
+    int | None,
+    typer.Option("--stall-after", min=1, metavar="N", help="Limit of continuations in a row without progress."),
+]
+IterationsOption = Annotated[
+    int | None, typer.Option("--max-iterations", min=1, metavar="N", help="Limit of model calls.")
+]
+TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, metavar="N", help="Limit of tokens.")]
+TimeOption = Annotated[
+    float | None, typer.Option("--max-seconds", min=0.01, metavar="S", help="Limit of time.", callback=_finite)
+]
+CostOption = Annotated[
+    float | None, typer.Option("--max-cost", min=0.0, metavar="USD", help="Limit of cost.", callback=_finite)
+]
+DriveOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--drive/--no-drive",
+        help="Give the agent one item at a time, each in a fresh context. Default: the agent's setting.",
+        show_default=False,
+    ),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="TEXT",
+        help="The goal is met only when this is true: checks (`commands` in backquotes) and a judge decide.",
+    ),
+]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="While the turn waits for something, wait and then continue it.")
+]
+StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 3 if the agent cancelled all its items.")]
+StreamOption = Annotated[
+    bool, typer.Option("--json-stream", help="Print each event as a line of JSON on stdout, the result last.")
+]
+
+
+def read_until(until: str | None, goal: str | None) -> str | None:
+    """The acceptance criteria of --until."""
+    if until is None:
+        return None
+    if goal is None:
+        raise typer.BadParameter("needs a goal; a resumed turn keeps its criteria", param_hint="--until")
+    if problem := raw_problem(until, max_length=MAX_UNTIL_LENGTH):
+        raise typer.BadParameter(problem, param_hint="--until")
+    if not until.strip():
+        raise typer.BadParameter("is empty", param_hint="--until")
+    return until.strip()
+
+
+def read_goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
+    """The goal from the argument, a file or stdin; None if there is none."""
+    if resume and (goal is not None or file is not None):
+        raise typer.BadParameter(
+            "takes no goal. `punchlist queue add` leaves a message for the agent", param_hint="--resume"
+        )
+    if file is not None and goal is not None:
+        raise typer.BadParameter("give either GOAL or --file", param_hint="--file")
+    if file is not None:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise typer.BadParameter(f"{file} cannot be read ({error})", param_hint="--file") from None
+    elif goal == "-":
+        text = sys.stdin.read(MAX_GOAL_LENGTH + 1)
+    elif goal is None:
+        return None
+    else:
+        text = goal
+    if not text.strip():
+        raise typer.BadParameter("is empty", param_hint="GOAL")
+    if len(text) > MAX_GOAL_LENGTH:
+        raise typer.BadParameter(f"is longer than {MAX_GOAL_LENGTH:,} characters", param_hint="GOAL")
+    return text.strip()

@@ -1,0 +1,84 @@
+"""How `punchlist run` ends: the answer or JSON on stdout, what is left on stderr, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from punchlist.agent.continuation import Reason
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.context import CliContext, echo, echo_error, echo_json
+from punchlist.surfaces.cli.run_lines import answer_text
+from punchlist.surfaces.cli.run_output import RunOutput
+from punchlist.surfaces.cli.run_stream import JsonStream, usage_json
+from punchlist.views.turn_items import TurnItem, all_cancelled, turn_items
+
+if TYPE_CHECKING:
+    from punchlist.agent.turn_model import TurnResult
+    from punchlist.app import Services
+
+EXIT_CODES: Final = {
+    Reason.COMPLETED: 0,
+    Reason.ERROR: 1,
+    Reason.OPEN: 3,
+    Reason.CAPPED: 3,
+    Reason.BUDGET: 3,
+    Reason.STALLED: 3,
+    Reason.WAITING: 4,
+    Reason.CANCELLED: 130,
+}
+NOTHING_DONE: Final = 3
+"""With --strict, for a turn that cancelled all its items."""
+WAITING: Final = "`punchlist inbox` lists what needs you; `punchlist run --resume` continues afterwards."
+
+
+def finish(cli: CliContext, services: Services, ended: TurnResult, output: RunOutput, *, strict: bool = False) -> int:
+    """Print the result of a turn; returns the exit code."""
+    counted = {item.id for item in ended.items}
+    items = turn_items(services, cli.user_scope(services), ended.turn_id, counted)
+    result = result_json(services.settings.session, ended, items)
+    if isinstance(output, JsonStream):
+        output.write_result(result, interrupted=ended.reason is Reason.CANCELLED)
+    elif cli.json:
+        echo_json(result)
+    elif ended.last_text and not output.has_shown(ended.last_text):
+        echo(answer_text(ended.last_text))
+    if told := _ending(ended, items):
+        echo_error(told)
+    if ended.reason is Reason.WAITING:
+        echo_error(WAITING)
+    if strict and ended.reason is Reason.COMPLETED and all_cancelled(items):
+        return NOTHING_DONE
+    return EXIT_CODES[ended.reason]
+
+
+def result_json(session: str, ended: TurnResult, items: Sequence[TurnItem]) -> dict[str, Any]:
+    """The object of `--json`. `cost` is there if it is known, `allCancelled` if it is true."""
+    return {
+        "conversationId": session,
+        "turnId": ended.turn_id,
+        "reason": ended.reason.value,
+        "text": ended.text,
+        "iterations": ended.iterations,
+        "continuations": ended.continuations,
+        "todos": items,
+        "usage": usage_json(ended.usage),
+        **({} if ended.cost is None else {"cost": ended.cost}),
+        **({"allCancelled": True} if all_cancelled(items) else {}),
+    }
+
+
+def _ending(ended: TurnResult, items: Sequence[TurnItem]) -> str:
+    """How the turn ended, if there is more to tell than that everything is done."""
+    cancelled = [item for item in items if item["status"] == "cancelled"]
+    if not cancelled or ended.ending:
+        return ended.ending
+    reasons = "".join(f"\n- {visible(item['title'])}: {visible(_reason(item))}" for item in cancelled)
+    if len(cancelled) < len(items):
+        return f"{len(cancelled)} of {len(items)} items were cancelled:{reasons}"
+    which = "its only item was" if len(items) == 1 else f"all {len(items)} items were"
+    return f"Ended as completed, but {which} cancelled:{reasons}"
+
+
+def _reason(item: TurnItem) -> str:
+    return item.get("outcome") or item.get("reason") or "no reason given"

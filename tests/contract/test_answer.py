@@ -1,0 +1,85 @@
+"""The answer of a turn is the text that answers the request, and a limit leaves a report behind."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.contract.rehearsing import Rehearse, calls, claims, completes, plans, says
+
+from punchlist.agent.answer import AnswerText
+from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import BUILT_IN
+from punchlist.models.model import Reply, RequestedCall, UserText
+
+REPORT = "The import is slow because every row is its own transaction. Batches of 500 make it ten times faster."
+
+
+@pytest.mark.spec("C13")
+def test_a_report_written_before_the_last_mark_is_part_of_the_answer(rehearse: Rehearse) -> None:
+    scene = rehearse(plans("Look"), calls(("list_directory", {})), says(REPORT), calls(claims(0)), says("Done."))
+    ended = scene.run()
+    assert (ended.reason, ended.text) == (Reason.COMPLETED, f"{REPORT}\n\nDone.")
+
+
+@pytest.mark.spec("C13")
+def test_work_after_an_early_text_makes_it_outdated(rehearse: Rehearse) -> None:
+    scene = rehearse(plans("Look"), says("Nothing found so far."), completes(0), says("Found it."))
+    assert scene.run().text == "Found it."
+
+
+def reply(text: str, *tools: str) -> Reply:
+    return Reply(text, tuple(RequestedCall(str(number), tool, {}) for number, tool in enumerate(tools)))
+
+
+@pytest.mark.spec("C13")
+@pytest.mark.parametrize(
+    ("replies", "answer"),
+    [
+        ([reply(REPORT), reply("", "complete_todo"), reply("Done.")], f"{REPORT}\n\nDone."),
+        ([reply(REPORT, "complete_todo"), reply("Done.")], "Done."),
+        ([reply(REPORT * 3, "complete_todo"), reply("Done.")], f"{REPORT * 3}\n\nDone."),
+        ([reply("I'll continue with the rest."), reply("Done.")], "Done."),
+        ([reply(REPORT), reply(f"{REPORT}\n\nAll items are marked.")], f"{REPORT}\n\nAll items are marked."),
+        ([reply("Reading.", "read_file")], "Reading."),
+    ],
+    ids=["list calls between", "short beside a call", "long beside a call", "announcement", "repeated", "only calls"],
+)
+def test_which_texts_are_the_answer(replies: list[Reply], answer: str) -> None:
+    text = AnswerText()
+    for each in replies:
+        text.add(each)
+    assert text.text == answer
+
+
+@pytest.mark.spec("T9")
+def test_the_model_is_warned_before_the_limit_and_reports_at_it_without_tools(rehearse: Rehearse) -> None:
+    reads: Any = [calls(("read_file", {"path": f"{number}.txt"})) for number in range(5)]
+    scene = rehearse(*reads, says("I have read five files; nothing is decided.")).limits(
+        base_iterations=5, max_iterations=5
+    )
+    ended = scene.run()
+    assert (ended.reason, ended.iterations) == (Reason.CAPPED, 5)
+    assert ended.text.startswith("I have read five files")
+    warned = [number for number, request in enumerate(scene.asked) if "left before the limit" in str(request.messages)]
+    assert warned == [3, 4]
+    last = scene.asked[-1]
+    assert (len(scene.asked), list(last.tools)) == (6, [])
+    assert isinstance(last.messages[-1], UserText)
+    assert "You have no tools any more" in last.messages[-1].text
+    assert not any(isinstance(message, Reply) and message.calls for message in last.messages)
+
+
+@pytest.mark.spec("T9", "T13")
+@pytest.mark.parametrize("name", ["supervisor", "coder"])
+def test_the_fixed_part_of_a_request_is_small(rehearse: Rehearse, name: str) -> None:
+    scene = rehearse(says("Hello."))
+    scene.agent = BUILT_IN[name]
+    scene.run()
+    request = scene.asked[0]
+    tools = [
+        json.dumps({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema})
+        for tool in request.tools
+    ]
+    assert len(request.system + "".join(tools)) / 4 <= 1_600

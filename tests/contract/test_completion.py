@@ -1,0 +1,74 @@
+"""Claims of completion: work behind them, checks that pass, and no way around either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.contract.rehearsing import Rehearse, Rehearsing, calls, claims, completes, plans, says
+
+from punchlist.agent.continuation import Reason
+from punchlist.models.model import CallReturn
+
+
+def planned(**item: Any) -> Any:
+    return calls(("create_todo", {"items": [{"title": "Write it", **item}]}))
+
+
+def results(scene: Rehearsing) -> list[CallReturn]:
+    return [message for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
+
+
+@pytest.mark.spec("V1")
+def test_a_claim_without_work_is_questioned_once(rehearse: Rehearse) -> None:
+    scene = rehearse(plans("Look", "Write"), calls(claims(0)), calls(claims(0)), completes(1), says("Done."))
+    assert scene.run().reason is Reason.COMPLETED
+    _, questioned, kept, *_, worked = results(scene)
+    assert questioned.failed
+    assert "no tool call has succeeded for “Look”" in questioned.text
+    assert [kept.failed, worked.failed] == [False, False]
+
+
+@pytest.mark.spec("V1")
+def test_a_claim_in_the_reply_of_a_failed_call_is_refused(rehearse: Rehearse) -> None:
+    fails = calls(("read_file", {"path": "missing"}), claims(0))
+    scene = rehearse(plans("Look"), fails, completes(0), says("Done."))
+    assert scene.run().reason is Reason.COMPLETED
+    _, read, refused, *_ = results(scene)
+    assert [read.failed, refused.failed] == [True, True]
+    assert "read_file failed in the same reply" in refused.text
+
+
+@pytest.mark.spec("V2")
+@pytest.mark.parametrize(
+    "check", [{"command": "test -f out.txt"}, "test -f out.txt", {"file": "out.txt", "contains": "x"}]
+)
+def test_an_item_stays_open_until_its_check_passes(rehearse: Rehearse, tmp_path: Path, check: Any) -> None:
+    writes = calls(("write_file", {"path": "out.txt", "content": "x"}), claims(0))
+    scene = rehearse(planned(check=check), completes(0), writes, says("Done."))
+    ended = scene.run()
+    assert (ended.reason, ended.open) == (Reason.COMPLETED, ())
+    _, _, refused, _, kept = results(scene)
+    assert refused.failed
+    assert "“Write it” stays open. Its check failed" in refused.text
+    assert not kept.failed
+    assert (tmp_path / "workspace" / "out.txt").read_text() == "x"
+
+
+@pytest.mark.spec("V2", "C13")
+def test_a_turn_whose_check_never_passes_is_not_completed(rehearse: Rehearse) -> None:
+    scene = rehearse(planned(check={"command": "false"}), *[completes(0), says("Done!")] * 9)
+    ended = scene.run()
+    assert ended.reason in (Reason.STALLED, Reason.CAPPED)
+    assert [item.title for item in ended.open] == ["Write it"]
+
+
+@pytest.mark.spec("V2", "S4")
+def test_a_model_cannot_call_the_tool_of_peoples_checks(rehearse: Rehearse, tmp_path: Path) -> None:
+    scene = rehearse(calls(("run_check", {"command": "touch made"})), says("Done."))
+    scene.run()
+    assert "run_check" not in {tool.name for tool in scene.asked[0].tools}
+    (refused,) = results(scene)
+    assert refused.failed
+    assert not (tmp_path / "workspace" / "made").exists()

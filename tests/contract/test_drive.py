@@ -1,0 +1,88 @@
+"""Drive: the loop owns the list and gives the agent one item at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.contract.rehearsing import Rehearse, Rehearsing, calls, plans, says
+
+from punchlist.agent.continuation import Reason
+from punchlist.models.model import FinishReason, UserText
+
+LOOK: tuple[str, Any] = ("list_directory", {})
+
+
+def finishes(outcome: str) -> Any:
+    return calls(LOOK, ("finish_item", {"outcome": outcome}))
+
+
+def cannot(reason: str) -> Any:
+    return calls(LOOK, ("cannot_do_item", {"reason": reason}))
+
+
+def driven(rehearse: Rehearse, *lines: Any) -> Rehearsing:
+    scene = rehearse(*lines)
+    scene.agent = replace(scene.agent, strategy="drive")
+    return scene
+
+
+@pytest.mark.spec("V5")
+@pytest.mark.parametrize("planned", [plans("Look", "Write"), says("1. Look\n2. Write")], ids=["call", "text"])
+def test_each_item_runs_in_a_fresh_context_with_three_exits(rehearse: Rehearse, planned: Any) -> None:
+    scene = driven(rehearse, planned, finishes("It is in x."), finishes("Written."), says("All done."))
+    ended = scene.run("Find the needle.")
+    assert (ended.reason, ended.open, ended.text) == (Reason.COMPLETED, (), "All done.")
+    _, first, second, answer = scene.asked
+    exits = {"finish_item", "cannot_do_item", "ask_person"}
+    assert {tool.name for tool in second.tools} >= exits
+    assert not {tool.name for tool in second.tools} & {"create_todo", "complete_todo", "TodoWrite", "delegate"}
+    opening = second.messages[0]
+    assert isinstance(opening, UserText)
+    assert "Find the needle." in opening.text
+    assert "[x] Look: It is in x." in opening.text
+    assert "Your item: Write" in opening.text
+    assert len(second.messages) == len(first.messages)
+    assert answer.tools == ()
+
+
+@pytest.mark.spec("V5")
+def test_an_attempt_is_told_why_the_last_one_failed_and_a_second_refusal_counts(rehearse: Rehearse) -> None:
+    scene = driven(rehearse, plans("Look", "Write"), cannot("no map"), cannot("still none"), finishes("ok"), says("."))
+    ended = scene.run()
+    assert ended.reason is Reason.COMPLETED
+    assert [item.status for item in ended.items] == ["cancelled", "completed"]
+    assert "no map" in str(scene.asked[2].messages[0])
+
+
+@pytest.mark.spec("V5", "V2")
+def test_the_check_decides_and_three_attempts_are_the_end(rehearse: Rehearse) -> None:
+    planned = calls(("create_todo", {"items": [{"title": "Look", "check": {"command": "false"}}]}))
+    # Each changes something, so that running the check again is no loop.
+    writes = [("write_file", {"path": "x", "content": f"{n}"}) for n in range(60)]
+    lines = [calls(write, ("finish_item", {"outcome": "Done!"})) for write in writes]
+    scene = driven(rehearse, planned, *lines)
+    ended = scene.run()
+    assert [item.status for item in ended.items] == ["cancelled"]
+    attempts = [turn for turn in scene.runtime.conversations.turns("s") if turn.parent_turn_id == ended.turn_id]
+    assert len(attempts) == 3
+
+
+@pytest.mark.spec("V5", "C10")
+def test_an_item_that_needs_a_person_waits_while_the_others_go_on(rehearse: Rehearse) -> None:
+    asks = calls(("ask_person", {"question": "Which region?"}))
+    scene = driven(rehearse, plans("Deploy", "Write"), asks, finishes("Written."))
+    ended = scene.run()
+    assert ended.reason is Reason.WAITING
+    assert "Which region?" in ended.why
+    assert [item.title for item in ended.open] == ["Deploy"]
+
+
+@pytest.mark.spec("V5", "C13")
+def test_a_reply_that_is_cut_off_is_a_failed_attempt_and_an_outage_ends_the_turn(rehearse: Rehearse) -> None:
+    cut = says("and the", finish=FinishReason.LENGTH)
+    assert driven(rehearse, plans("Look"), cut, finishes("ok"), says("Done.")).run().reason is Reason.COMPLETED
+    outage = driven(rehearse, plans("Look"), replace(says(""), fault="unauthorized"))
+    ended = outage.run()
+    assert (ended.reason, [item.title for item in ended.open]) == (Reason.ERROR, ["Look"])

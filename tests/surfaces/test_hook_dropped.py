@@ -1,0 +1,59 @@
+"""Items that an agent drops from its list keep it going until they are sent again or cancelled (W3, X2)."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.conftest import Cli
+from tests.surfaces.conftest import Hook
+from tests.surfaces.mcp_client import WireClient
+
+
+def item(content: str, status: str = "pending", **more: str) -> dict[str, str]:
+    return {"content": content, "status": status, "activeForm": content, **more}
+
+
+@pytest.mark.spec("W3", "X2", "C3")
+def test_an_agent_that_empties_its_list_is_sent_back_to_what_it_dropped(
+    project: Path, environment: dict[str, str], hook: Hook
+) -> None:
+    with WireClient(project, environment) as client:
+        client.call("TodoWrite", todos=[item("Write the tests"), item("Fix the bug"), item("Read", "completed")])
+        client.call("TodoWrite", todos=[])
+        sent = hook("stop")["reason"]
+        assert "2 items are still open" in sent
+        assert "“Write the tests”" in sent
+        assert "“Fix the bug”" in sent
+        assert "dropped" in sent
+        assert "status cancelled and" in sent
+        client.call("TodoWrite", todos=[item("Write the tests", "completed")])
+        assert "“Fix the bug”" in hook("stop")["reason"]
+        client.call("TodoWrite", todos=[item("Fix the bug", "cancelled", reason="It is fixed upstream")])
+    assert hook("stop") == {}
+
+
+@pytest.mark.spec("W3", "X2")
+def test_a_list_of_the_hosts_own_tool_that_drops_items_keeps_the_agent_too(
+    project: Path, environment: dict[str, str], hook: Hook, punchlist: Cli
+) -> None:
+    use = partial(hook, "tool", "--for", "opencode", tool_name="todowrite")
+    use(tool_input={"todos": [item("Write"), item("Test")]})
+    use(tool_input={"todos": []})
+    sent = hook("stop", "--for", "opencode")["reason"]
+    assert "“Write”" in sent
+    assert "“Test”" in sent
+    use(tool_input={"todos": [item("Write", "completed"), item("Publish")]})
+    assert "“Test”" in hook("stop", "--for", "opencode")["reason"]
+    # Only our tool can cancel with a reason; the list stays a copy of the host's.
+    with WireClient(project, environment) as client:
+        client.call(
+            "TodoWrite",
+            todos=[item("Write", "completed"), item("Publish"), item("Test", "cancelled", reason="Not needed")],
+        )
+    use(tool_input={"todos": [item("Write", "completed"), item("Publish", "completed")]})
+    assert hook("stop", "--for", "opencode") == {}
+    use(tool_input={"todos": [item("Later")]})
+    use(tool_input={"todos": [item("Later", "cancelled")]})
+    assert hook("stop", "--for", "opencode") == {}, "its own tool can cancel"

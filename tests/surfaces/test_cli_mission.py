@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from tests.conftest import Cli
 from tests.contract.missions import BUILD, SLUG, Team, developer_experience, mission_file
-from tests.faults.processes import Program
+from tests.faults.processes import answered
 from tests.unit.hostile import EVERYTHING_HOSTILE
 
 from punchlist.kernel.clock import parse_timestamp
@@ -142,10 +142,9 @@ def test_without_a_terminal_nothing_is_applied_unasked(punchlist: Cli, project: 
 def test_at_a_terminal_the_person_is_asked_after_seeing_what_changes(
     punchlist: Cli, project: Path, environment: dict[str, str], typed: str, code: int, missions: int
 ) -> None:
-    with Program(project, environment, "mission", "apply", write(project), columns=80) as program:
-        program.wait_for(f"+ pillar {BUILD}")
-        program.answer(typed)
-        assert program.end().code == code
+    done = answered(project, environment, b"[y/N]", typed.encode(), "mission", "apply", write(project))
+    assert f"+ pillar {BUILD}" in done.stdout.decode()
+    assert done.returncode == code
     assert len(told(punchlist, "list")) == missions
 
 

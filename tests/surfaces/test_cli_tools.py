@@ -179,7 +179,7 @@ def test_at_a_terminal_the_person_is_asked(
     project: Path, environment: dict[str, str], typed: str, code: int, made: str | None
 ) -> None:
     with Program(project, environment, "tools", "call", "write_file", WRITE, columns=80) as call:
-        call.wait_for("? ")
+        call.wait_for("\r\n? ")
         call.answer(typed)
         assert call.end().code == code
     found = (project / "made.txt").read_text() if (project / "made.txt").exists() else None

@@ -2,7 +2,8 @@
 
 The check gives the model early feedback; the server decides. So arguments pass where a check is not safe: for
 an invalid schema, for a reference to another document (nothing is fetched), and for a schema that takes too
-many steps. Regular expressions are not checked: in Python they have no time limit and a different dialect.
+many steps or refers to itself without end. Regular expressions are not checked: in Python they have no time
+limit and a different dialect.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from punchlist.toolcalls.tool import Schema
 
 _MAX_PROBLEMS: Final = 10
 _MAX_STEPS: Final = 10_000
+_MAX_DEPTH: Final = 100
+"""Nested keywords, about five Python frames each. Python's own recursion limit is no substitute: when it is reached
+inside the native code of `referencing`, that code panics with a BaseException."""
 _MAX_PROBLEM_LENGTH: Final = 300
 _MAX_ALTERNATIVES: Final = 3
 _UNCHECKED: Final = {"pattern", "patternProperties", "unevaluatedProperties", "format"}
@@ -32,6 +36,7 @@ class ArgumentCheck:
 
     def __init__(self, schema: Schema) -> None:
         self._steps = 0
+        self._depth = 0
         try:
             self._validator = self._compile(dict(schema))
         except Exception:  # untrusted data can fail in any way
@@ -41,9 +46,10 @@ class ArgumentCheck:
         if self._validator is None:
             return []
         self._steps = 0
+        self._depth = 0
         try:
             return [_describe(error) for error in islice(self._validator.iter_errors(dict(arguments)), _MAX_PROBLEMS)]
-        except Exception:  # as above; also RecursionError and dangling references
+        except Exception:  # as above; also dangling references
             return []
 
     def _compile(self, schema: dict[str, Any]) -> Any:
@@ -63,11 +69,15 @@ class ArgumentCheck:
 
         def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
             self._steps += 1
-            if self._steps > _MAX_STEPS:
+            if self._steps > _MAX_STEPS or self._depth >= _MAX_DEPTH:
                 raise _TooManySteps
             if name in _UNCHECKED or (name == "additionalProperties" and "patternProperties" in schema):
                 return
-            yield from keyword(validator, value, instance, schema) or ()
+            self._depth += 1
+            try:
+                yield from keyword(validator, value, instance, schema) or ()
+            finally:  # a validator that needs only the first error abandons the rest
+                self._depth -= 1
 
         return check
 

@@ -138,13 +138,38 @@ def test_the_servers_that_are_registered(project: Path, environment: dict[str, s
     for name in ("claude-code", "codex", "gemini"):
         do(here(name, project, environment))
     claude = json.loads((project / ".mcp.json").read_text())["mcpServers"]["punchlist"]
-    args = ["mcp", "--for", "claude-code"]
+    args = ["mcp", "--for", "claude-code", "--lists", "plan"]
     assert claude == {"type": "stdio", "command": "punchlist", "args": args, "alwaysLoad": True}
     codex = tomllib.loads((project / ".codex/config.toml").read_text())["mcp_servers"]["punchlist"]
-    assert (codex["command"], codex["args"], codex["required"]) == ("punchlist", ["mcp", "--for", "codex"], True)
+    assert (codex["command"], codex["required"]) == ("punchlist", True)
+    assert codex["args"] == ["mcp", "--for", "codex", "--lists", "plan"]
     assert "PUNCHLIST_DATABASE_URL" in codex["env_vars"]
     gemini = json.loads((project / ".gemini/settings.json").read_text())["mcpServers"]["punchlist"]
-    assert gemini == {"command": "punchlist", "args": ["mcp", "--for", "gemini"]}
+    assert gemini == {"command": "punchlist", "args": ["mcp", "--for", "gemini", "--lists", "plan"]}
+
+
+@pytest.mark.spec("X2")
+def test_install_offers_one_list_and_keeps_the_choice(punchlist: Cli, project: Path) -> None:
+    def offered() -> tuple[list[str], str]:
+        server = json.loads((project / ".mcp.json").read_text())["mcpServers"]["punchlist"]
+        status = json.loads(punchlist("status", "claude-code", "--json").stdout)
+        return server["args"][3:], status["agents"][0]["scopes"][0]["lists"]
+
+    install = ("install", "claude-code", "--yes")
+    assert punchlist(*install).returncode == 0
+    assert offered() == (["--lists", "plan"], "plan")
+    assert punchlist(*install, "--lists", "checklist").returncode == 0
+    assert offered() == (["--lists", "checklist"], "checklist")
+    assert "nothing to change" in punchlist(*install).stdout
+    assert "installed, offers the checklist" in punchlist("status", "claude-code").stdout
+    file = project / ".mcp.json"
+    server = json.loads(file.read_text())
+    server["mcpServers"]["punchlist"]["args"] = ["mcp", "--for", "claude-code", "--session", "mine"]
+    file.write_text(json.dumps(server))
+    assert "nothing to change" in punchlist(*install).stdout, "an entry of before, or edited by a person"
+    assert offered()[1] == "both"
+    assert punchlist(*install, "--lists", "both").returncode == 0
+    assert offered() == (["--lists", "both", "--session", "mine"], "both")
 
 
 @pytest.mark.spec("X1", "X2")

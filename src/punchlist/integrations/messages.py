@@ -24,7 +24,7 @@ def list_found(shown: str) -> str:
     return (
         f"Punchlist keeps a list for this project. An earlier session left it like this:\n\n{shown}\n\n"
         "If the user wants this work done, continue with it. Otherwise leave it unchanged, or replace it with your own "
-        "list using TodoWrite."
+        "list."
     )
 
 

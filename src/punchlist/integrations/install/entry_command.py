@@ -19,6 +19,8 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt
 
 NAME: Final = "punchlist"
+DEFAULT_LISTS: Final = "plan"
+"""An agent works better with one list than with two, and many hosts have a checklist of their own."""
 WINDOWS: Final = os.name == "nt"
 _PROGRAM: Final = re.compile(r"(?:.*[\\/])?punchlist(?:\.exe)?(?:[@=<>~!\[].*)?", re.IGNORECASE | re.DOTALL)
 """A name, a path, or a name with a version as in `uvx punchlist@1.2`."""
@@ -35,10 +37,16 @@ class EntryCommand:
     host: str
     previous: tuple[str, ...] = ()
     """The program of the last installation, which also identifies our entries."""
+    lists: str | None = None
+    """The lists that a person chose with `--lists`."""
     windows: bool = WINDOWS
 
     @property
     def server(self) -> list[str]:
+        return [*self._plain_server, "--lists", self.lists or DEFAULT_LISTS]
+
+    @property
+    def _plain_server(self) -> list[str]:
         return [*self.program, "mcp", "--for", self.host]
 
     def hook(self, event: str) -> str:
@@ -49,8 +57,20 @@ class EntryCommand:
         return self._extra_arguments(words, "mcp") is not None
 
     def updated_server(self, words: Sequence[str]) -> list[str]:
-        """Our server's command with the arguments that a person added."""
-        return [*self.server, *(self._extra_arguments(words, "mcp") or ())]
+        """Our server's command with the arguments that a person added, or chose earlier."""
+        extra = self._extra_arguments(words, "mcp") or ()
+        if self.lists is not None:
+            extra = ["--lists", self.lists, *_without_option(extra, "--lists")]
+        return [*self._plain_server, *extra]
+
+    def offered_lists(self, words: Sequence[str]) -> str | None:
+        """The lists that a server's command offers; None if the command is not ours."""
+        extra = self._extra_arguments(words, "mcp")
+        if extra is None:
+            return None
+        named = [following for word, following in pairwise(extra) if word == "--lists"]
+        named += [word.partition("=")[2] for word in extra if word.startswith("--lists=")]
+        return named[-1] if named else "both"
 
     def hook_event(self, line: str) -> str | None:
         """The event of one of our hooks; None if the command is not ours."""
@@ -76,6 +96,16 @@ class EntryCommand:
 
     def _is_program(self, words: Sequence[str]) -> bool:
         return tuple(words) in (self.program, self.previous) or any(_PROGRAM.fullmatch(word) for word in words)
+
+
+def _without_option(words: Sequence[str], option: str) -> list[str]:
+    """The words without an option and its value."""
+    kept, value_follows = list[str](), False
+    for word in words:
+        if not value_follows and word != option and not word.startswith(f"{option}="):
+            kept.append(word)
+        value_follows = word == option
+    return kept
 
 
 def quote(words: Sequence[str], *, windows: bool = WINDOWS) -> str:

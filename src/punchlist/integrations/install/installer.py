@@ -58,9 +58,10 @@ class Installer:
 
     # --- planning ---
 
-    def plan_install(self, program: tuple[str, ...] | None) -> InstallPlan:
+    def plan_install(self, program: tuple[str, ...] | None, lists: str | None = None) -> InstallPlan:
+        """`program` and `lists` are a person's choices; None keeps earlier ones."""
         old = self._manifest.read()
-        command = self._command(old, program)
+        command = replace(self._command(old, program), lists=lists)
         changes, records = list[FileChange](), list[FileRecord]()
         for file in self.host.files(self.location, command):
             change, file_record = _plan_addition(file, old.find(file.path) if old else None)
@@ -106,6 +107,12 @@ class Installer:
             except ConfigError as error:
                 entries = [Entry(str(error), EntryState.UNREADABLE)]
             yield from ((file.path, entry) for entry in entries)
+
+    def offered_lists(self) -> str | None:
+        """The lists that the installed server offers; None if it is not installed."""
+        command = self._command(self._manifest.read())
+        offered = (command.offered_lists(entry.command) for _, entry in self.entries() if entry.is_active)
+        return next((lists for lists in offered if lists), None)
 
     def trust_problems(self) -> list[str]:
         """Why the host does not use what is installed."""

@@ -30,6 +30,7 @@ _STATE_TEXTS: Final = {
     EntryState.DISABLED: "hooks are disabled",
     EntryState.FOREIGN: "not made by `punchlist install`",
 }
+_LISTS_TEXTS: Final = {"plan": "the plan", "checklist": "the checklist", "both": "plan and checklist"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class ScopeStatus:
     start_folder: Path | None = None
     """The folder in which the host must be started; None if any will do."""
     folder_notes: tuple[str, ...] = ()
+    lists: str | None = None
+    """The lists that the installed server offers."""
 
     @property
     def state(self) -> str:
@@ -65,6 +68,7 @@ class ScopeStatus:
             "scope": self.scope,
             "state": self.state,
             "pieces": entries,
+            "lists": self.lists,
             "commandMissing": list(self.missing_programs),
             "distrust": list(self.trust_problems),
             "startIn": str(self.start_folder) if self.start_folder else None,
@@ -72,7 +76,8 @@ class ScopeStatus:
         }
 
     def lines(self) -> Iterator[str]:
-        yield f"  {'this project' if self.scope is InstallScope.PROJECT else 'you':<13} {self.state}"
+        offered = f", offers {_LISTS_TEXTS.get(self.lists, self.lists)}" if self.lists else ""
+        yield f"  {'this project' if self.scope is InstallScope.PROJECT else 'you':<13} {self.state}{offered}"
         if self.problem:
             yield f"      {self.problem}"
         for path, entry in self.entries:
@@ -139,6 +144,7 @@ def _scope_status(
         trust_problems=tuple(installer.trust_problems()),
         start_folder=installer.start_folder(),
         folder_notes=tuple(installer.folder_notes(folder)),
+        lists=installer.offered_lists(),
     )
 
 

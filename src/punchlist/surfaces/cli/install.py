@@ -16,6 +16,7 @@ from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, confirm, echo, echo_json
+from punchlist.surfaces.cli.offered_lists import OfferedLists
 
 if TYPE_CHECKING:
     from punchlist.integrations.install.files import FileChange
@@ -37,6 +38,10 @@ def install(
         str | None,
         typer.Option("--command", metavar="CMD", help="The command that starts Punchlist. Default: detected."),
     ] = None,
+    lists: Annotated[
+        OfferedLists | None,
+        typer.Option(help="The lists that the agent is offered. Default: plan, or what is installed."),
+    ] = None,
 ) -> None:
     """Install Punchlist in an agent you already run: its lists as tools, and hooks that keep it working on them.
 
@@ -48,7 +53,7 @@ def install(
     program = parse_command(command) if command is not None else None
     job = _InstallJob(
         installer,
-        lambda: installer.plan_install(program),
+        lambda: installer.plan_install(program, lists),
         unchanged=f"{installer.host.title}: already installed for {_target(installer)}. There is nothing to change.",
         done=f"Installed. {installer.host.title} now has the lists as tools, and continues while items are open.\n"
         f"Undo it with: punchlist uninstall {agent}{' --user' if user else ''}",

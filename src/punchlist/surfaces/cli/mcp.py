@@ -13,6 +13,7 @@ from punchlist.app import Services
 from punchlist.errors import NotFound
 from punchlist.kernel.actors import Actor, Role
 from punchlist.surfaces.cli.context import CliContext, SessionOption
+from punchlist.surfaces.cli.offered_lists import OfferedLists
 
 
 class ClientRole(StrEnum):
@@ -21,12 +22,6 @@ class ClientRole(StrEnum):
     OWNER = "owner"
     WORKER = "worker"
     VIEWER = "viewer"
-
-
-class OfferedLists(StrEnum):
-    PLAN = "plan"
-    CHECKLIST = "checklist"
-    BOTH = "both"
 
 
 def mcp(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,15 +11,10 @@ import typer
 
 from punchlist.config import CONTINUATIONS, CONTINUES
 from punchlist.kernel.text import raw_problem
+from punchlist.surfaces.cli.offered_lists import OfferedLists
 
 MAX_GOAL_LENGTH: Final = 500_000
 MAX_UNTIL_LENGTH: Final = 10_000
-
-
-class ListsChoice(StrEnum):
-    PLAN = "plan"
-    CHECKLIST = "checklist"
-    BOTH = "both"
 
 
 def _finite(value: float | None) -> float | None:
@@ -44,7 +38,7 @@ ModelOption = Annotated[
 ]
 AgentOption = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent to run.")]
 ListsOption = Annotated[
-    ListsChoice | None,
+    OfferedLists | None,
     typer.Option("--lists", help="The lists that the agent uses. Default: its setting, usually one."),
 ]
 AutoOption = Annotated[

@@ -207,11 +207,16 @@ class Runs:
             return request_control(tx, scope, run, "a person sent a message", message=combined)
 
     def stop(self, scope: Scope, id: str, reason: str = "") -> Run:
-        _check_reason(reason)
+        """Without the effects on a mission: `missions/run_control.py` has those."""
         with self._store.write() as tx:
-            run = _lock(tx, id)
-            why = reason or "a person stopped it"
-            return request_control(tx, scope, run, why, wish=ControlRequest.STOP, why=why)
+            return stop_locked_run(tx, scope, id, reason)
+
+
+def stop_locked_run(tx: Transaction, scope: Scope, id: str, reason: str = "") -> Run:
+    _check_reason(reason)
+    run = _lock(tx, id)
+    why = reason or "a person stopped it"
+    return request_control(tx, scope, run, why, wish=ControlRequest.STOP, why=why)
 
 
 def _lock(tx: Transaction, id: str) -> Run:

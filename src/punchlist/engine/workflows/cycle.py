@@ -25,7 +25,7 @@ from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.deadlines import OverdueReport
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
-from punchlist.runs.lifecycle import OPEN, ControlRequest, RunStatus
+from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store, Transaction
 
@@ -138,15 +138,6 @@ async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str])
         if not unfinished:
             return [(one.parameters["pillar"], one.result or f"({one.status}: {one.why})") for one in planning]
         await asyncio.sleep(POLL_INTERVAL)
-
-
-def stop_planning(run: Run, context: WorkflowContext, why: str) -> None:
-    """Stop the planning runs of a stopped cycle."""
-    with context.services.store.write() as tx:
-        for planning in run_repository.open_of_kind(tx, str(run.mission_id), RunKind.PLAN.value):
-            locked = run_repository.lock(tx, planning.id) if planning.parameters.get("cycle") == run.id else None
-            if locked is not None and locked.status in OPEN:
-                runs.request_control(tx, context.scope(run), locked, why, wish=ControlRequest.STOP, why=why)
 
 
 def _find_runs(context: WorkflowContext, ids: list[str]) -> list[Run]:

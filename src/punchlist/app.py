@@ -225,9 +225,9 @@ class Services:
 
     @cached_property
     def runs(self) -> Runs:
-        from punchlist.runs.service import Runs
+        from punchlist.missions.run_control import MissionRuns
 
-        return Runs(self.store)
+        return MissionRuns(self.store)
 
     def worker(
         self,

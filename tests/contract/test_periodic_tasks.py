@@ -20,12 +20,16 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.engine.periodic import PeriodicTasks, enqueue_cycle
+from punchlist.engine.workflows.cycle import is_skipped, last_cycle
 from punchlist.errors import Conflict
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.changes import MissionAction
 from punchlist.missions.planning.cadence import due_tick
+from punchlist.missions.planning.retries import DELAYS
 from punchlist.missions.service import Missions
+from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
+from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.schema_version import SCHEMA_VERSION
@@ -191,3 +195,72 @@ def test_what_is_written_in_a_chat_is_answered_by_one_run(team: Team) -> None:
     with ThreadPoolExecutor(len(crowd)) as pool:
         list(pool.map(look, crowd))
     assert [run.kind for run in Runs(team.store).list(ended=True)] == ["chat"]
+
+
+# --- failed cycles ---------------------------------------------------------------------------------------
+
+
+def failed_cycle(team: Team) -> Run:
+    run = enqueue_cycle(team.store, team.system, team.mission)
+    fail(team, run)
+    return run
+
+
+def fail(team: Team, run: Run) -> None:
+    queue = RunQueue(team.store, "worker")
+    assert queue.dispatch(run)
+    assert queue.begin(run.id)
+    queue.fail(run.id, "the model is busy")
+
+
+@pytest.mark.spec("M12")
+def test_a_failed_cycle_is_retried_after_minutes_and_less_often_each_time(store: Store, clock: StoppedClock) -> None:
+    team = developer_experience(store)
+    run, worker, runs = failed_cycle(team), periodic_tasks(team.store), Runs(team.store)
+    for number, delay in enumerate(DELAYS, start=1):
+        clock.now += delay - timedelta(seconds=1)
+        asyncio.run(worker.run())
+        assert runs.get(run.id).status == "failed"
+        clock.now += timedelta(seconds=1)
+        for _ in range(2):
+            asyncio.run(worker.run())
+        assert (runs.get(run.id).status, runs.get(run.id).leg) == ("queued", number)
+        fail(team, runs.get(run.id))
+    clock.now += timedelta(hours=2)
+    asyncio.run(worker.run())
+    assert runs.get(run.id).status == "failed"
+    assert check(team.store, SCHEMA_VERSION).problems == []
+
+
+@pytest.mark.spec("M12")
+def test_a_failed_cycle_is_not_retried_when_a_newer_one_exists(store: Store, clock: StoppedClock) -> None:
+    team = developer_experience(store)
+    old = failed_cycle(team)
+    clock.now += timedelta(seconds=1)
+    enqueue_cycle(team.store, team.system, team.mission)
+    clock.now += timedelta(minutes=30)
+    asyncio.run(periodic_tasks(team.store).run())
+    assert Runs(team.store).get(old.id).status == "failed"
+
+
+@pytest.mark.spec("M12")
+def test_since_means_since_the_last_successful_cycle(store: Store, clock: StoppedClock) -> None:
+    team = developer_experience(store)
+    good = enqueue_cycle(team.store, team.system, team.mission)
+    queue = RunQueue(team.store, "worker")
+    assert queue.dispatch(good)
+    assert queue.begin(good.id)
+    queue.finish(good.id, "done")
+    clock.now += timedelta(hours=1)
+    failed_cycle(team)
+    assert last_cycle(team.store, team.mission) == good.created_at
+
+
+@pytest.mark.spec("M12")
+def test_a_cycle_goes_on_without_planning_that_rests_for_long(store: Store) -> None:
+    team = developer_experience(store)
+    run = enqueue_cycle(team.store, team.system, team.mission)
+    resting = run._replace(status=RunStatus.WAITING, changed_at="2026-01-01T00:00:00.000Z")
+    assert is_skipped(resting, "2026-01-01T00:10:00.000Z")
+    assert not is_skipped(resting, "2025-12-31T00:10:00.000Z")
+    assert not is_skipped(resting._replace(status=RunStatus.RUNNING), "2026-01-01T00:10:00.000Z")

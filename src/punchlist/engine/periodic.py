@@ -18,6 +18,7 @@ from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.planning import cadence
 from punchlist.missions.planning.overdue import OverdueService
+from punchlist.missions.planning.retries import retry_at
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
 from punchlist.runs.model import Run, RunKind
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from punchlist.app import Services
 
 SWEEP_INTERVAL: Final = timedelta(hours=1)
+RETRY_PERIOD: Final = timedelta(days=1)
+"""Older runs are not retried."""
 
 
 def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | None = None) -> Run:
@@ -79,6 +82,7 @@ class PeriodicTasks:
     def _maintain(self, mission: Mission) -> None:
         now, scope = self._services.store.clock(), MissionScope(mission.conversation_id, SYSTEM)
         self._start_due_cycle(scope, mission, now)
+        self._retry_failed(scope, mission, now)
         last = self._swept.get(mission.id)
         # A clock that was set back also causes a sweep.
         if last is None or not last <= now < last + SWEEP_INTERVAL:
@@ -100,6 +104,22 @@ class PeriodicTasks:
         with suppress(Conflict):
             enqueue_cycle(self._services.store, scope, mission, f"cycle-{mission.slug}-{tick}")
         self._services.missions.take_tick(scope, mission.id, tick)
+
+    def _retry_failed(self, scope: MissionScope, mission: Mission, now: datetime) -> None:
+        """Queue failed cycles and planning runs again, with back-off."""
+        with self._services.store.read() as tx:
+            failed = run_repository.failed_planning(tx, mission.id, timestamp(now - RETRY_PERIOD))
+        for run in failed:
+            at = retry_at(run.ended_at or run.changed_at, run.leg)
+            if at is None or now < at:
+                continue
+            with self._services.store.write() as tx:
+                mission_repository.lock_mission(tx, mission.id)
+                locked = run_repository.lock(tx, run.id)
+                # Another worker may have retried it, or another cycle may have started.
+                started = run.kind is RunKind.CYCLE and run_repository.open_of_kind(tx, mission.id, run.kind.value)
+                if locked is not None and (locked.status, locked.leg) == (run.status, run.leg) and not started:
+                    runs.retry_run(tx, scope, locked, f"retry {run.leg + 1} after a failure")
 
     def _is_taken(self, mission: Mission, tick: str) -> bool:
         if self._taken.get(mission.id) != tick and self._services.missions.is_taken(mission.id, tick):

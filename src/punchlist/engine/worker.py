@@ -23,14 +23,15 @@ from punchlist.engine.runtime_factory import RuntimeFactory
 from punchlist.engine.turns import TurnSteps
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.chat import chat
-from punchlist.engine.workflows.cycle import collect, cycle, plan, stop_planning
-from punchlist.engine.workflows.execute import delegate, escalate, execute
+from punchlist.engine.workflows.cycle import collect, cycle, plan
+from punchlist.engine.workflows.execute import delegate, execute
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.chats import post_once
+from punchlist.missions.run_control import apply_stop, end_claim, end_work
 from punchlist.models.model import Model
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, RunKind
@@ -215,6 +216,7 @@ class Worker:
             if run.attempts > MAX_ATTEMPTS:
                 return await self._fail(run, f"Its worker died in each of {run.attempts} attempts.")
             result = await WORKFLOWS[run.kind](run, self._context)
+            await self._retry(self._write, end_claim, run)
             await self._retry(self._queue.finish, run_id, result)
             await self._retry(self._requeue_message, run_id)
             self._report_run(run, "done")
@@ -245,11 +247,7 @@ class Worker:
 
     async def _stop(self, run: Run) -> str:
         why = (await self._retry(self._services.runs.get, run.id)).why or "the run was stopped"
-        if run.kind is RunKind.CYCLE:
-            await self._retry(stop_planning, run, self._context, why)
-        await self._retry(self._queue.stop, run.id, why)
-        if run.kind is RunKind.EXECUTE:
-            await self._retry(escalate, run, self._context, f"Its run was stopped: {why}")
+        await self._retry(self._queue.stop, run.id, why, lambda tx: apply_stop(tx, run, why))
         self._report_run(run, "stopped")
         return why
 
@@ -265,7 +263,11 @@ class Worker:
         scope, kind = self._context.scope(run), NoticeKind.TODO_ERROR
         await self._retry(post_once, self._services.store, scope, _chat_of(run), kind, text)
         if run.kind is RunKind.EXECUTE:
-            await self._retry(escalate, run, self._context, f"Its run failed: {why}")
+            await self._retry(self._write, end_work, run, f"Its run failed: {why}")
+
+    def _write(self, change: Callable[..., None], *values: object) -> None:
+        with self._services.store.write() as tx:
+            change(tx, *values)
 
     def _report_run(self, run: Run, event: str) -> None:
         self._report(f"{run.kind} {run.id[-8:]} {event}")

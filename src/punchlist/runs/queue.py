@@ -143,9 +143,11 @@ class RunQueue:
     def fail(self, run_id: str, why: str) -> Run:
         return self._transition_once(run_id, RunStatus.FAILED, RunAction.FAIL, why, why=why)
 
-    def stop(self, run_id: str, why: str) -> Run:
-        """Stop the run and end its open turn."""
+    def stop(self, run_id: str, why: str, effects: Callable[[Transaction], None] = lambda _: None) -> Run:
+        """Stop the run and end its open turn. `effects` are part of the same transaction."""
         with self._store.write() as tx:
+            # Before the run is locked: they lock the mission, as every writer does first.
+            effects(tx)
             run = run_repository.lock(tx, run_id)
             if run is not None and run.status is RunStatus.STOPPED:
                 return run

@@ -51,8 +51,24 @@ by_todo: Final = SelectAll(from_row, f"{_SELECT} WHERE todo_id = :todo_id {_NEWE
 open_of_kind: Final = SelectAll(
     from_row, f"{_SELECT} WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind"
 )
-latest_of_kind: Final = SelectOne(
-    from_row, f"{_SELECT} WHERE mission_id = :mission_id AND kind = :kind AND id <> :but {_NEWEST_FIRST} LIMIT 1"
+latest_done: Final = SelectOne(
+    from_row,
+    f"{_SELECT} WHERE mission_id = :mission_id AND kind = :kind AND status = '{RunStatus.DONE}' AND id <> :but "
+    f"{_NEWEST_FIRST} LIMIT 1",
+)
+"""The newest successful run of a kind."""
+failed_planning: Final = SelectAll(
+    from_row,
+    f"{_SELECT} WHERE mission_id = :mission_id AND created_at > :since AND status = '{RunStatus.FAILED}' "
+    f"AND kind IN ('{RunKind.CYCLE}', '{RunKind.PLAN}') "
+    "AND NOT EXISTS (SELECT 1 FROM runs AS newer WHERE newer.mission_id = runs.mission_id "
+    "AND newer.conversation_id = runs.conversation_id AND newer.kind = runs.kind "
+    "AND (newer.created_at > runs.created_at OR (newer.created_at = runs.created_at AND newer.id > runs.id))) "
+    f"{_OLDEST_FIRST}",
+)
+"""Failed cycles and planning runs that no newer one has replaced."""
+open_in_chat: Final = SelectAll(
+    from_row, f"{_SELECT} WHERE conversation_id = :conversation_id AND ended_at IS NULL {_OLDEST_FIRST}"
 )
 OPEN_CHAT_RUN: Final = Statement(
     f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND ended_at IS NULL AND kind = '{RunKind.CHAT}' "

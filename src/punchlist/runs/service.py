@@ -181,8 +181,7 @@ class Runs:
         with self._store.write() as tx:
             run = _lock(tx, id)
             if run.status in (RunStatus.FAILED, RunStatus.STOPPED):
-                reset = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None}
-                return advance_run(tx, scope, run, RunAction.RETRY, reason or "a person retried it", **reset)
+                return retry_run(tx, scope, run, reason or "a person retried it")
             _check_open(run, "resume")
             if run.wish is not ControlRequest.PAUSE:
                 raise IllegalTransition(f"Run {run.id} is {run.status} and not paused. There is nothing to resume.")
@@ -207,11 +206,22 @@ class Runs:
             return request_control(tx, scope, run, "a person sent a message", message=combined)
 
     def stop(self, scope: Scope, id: str, reason: str = "") -> Run:
-        _check_reason(reason)
+        """Without the effects on a mission: `missions/run_control.py` has those."""
         with self._store.write() as tx:
-            run = _lock(tx, id)
-            why = reason or "a person stopped it"
-            return request_control(tx, scope, run, why, wish=ControlRequest.STOP, why=why)
+            return stop_locked_run(tx, scope, id, reason)
+
+
+def retry_run(tx: Transaction, scope: Scope, run: Run, reason: str) -> Run:
+    """Queue a locked run that failed or was stopped again."""
+    reset = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None}
+    return advance_run(tx, scope, run, RunAction.RETRY, reason, **reset)
+
+
+def stop_locked_run(tx: Transaction, scope: Scope, id: str, reason: str = "") -> Run:
+    _check_reason(reason)
+    run = _lock(tx, id)
+    why = reason or "a person stopped it"
+    return request_control(tx, scope, run, why, wish=ControlRequest.STOP, why=why)
 
 
 def _lock(tx: Transaction, id: str) -> Run:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from punchlist.agent.definitions import LEAD, OWNER
@@ -16,6 +17,7 @@ from punchlist.engine.active_runs import RunStopped
 from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.turns import POLL_INTERVAL
 from punchlist.engine.workflow_context import WorkflowContext
+from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import visible
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import quote_verbatim
@@ -25,10 +27,12 @@ from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.deadlines import OverdueReport
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
-from punchlist.runs.lifecycle import OPEN, ControlRequest, RunStatus
+from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store, Transaction
 
+PLANNING_GRACE: Final = timedelta(minutes=10)
+"""How long a cycle waits for planning that is at rest."""
 _SWEPT: Final = ("overdue", "demoted", "cancelled", "warned", "stale", "pruned")
 
 
@@ -84,9 +88,9 @@ def _review_prompt(
 
 
 def last_cycle(store: Store, mission: Mission, but: str = "") -> str:
-    """When the previous cycle was queued: the Lead has seen the reports of the time before."""
+    """When the last successful cycle was queued: the Lead has seen the reports of the time before."""
     with store.read() as tx:
-        found = run_repository.latest_of_kind(tx, mission.id, RunKind.CYCLE.value, but)
+        found = run_repository.latest_done(tx, mission.id, RunKind.CYCLE.value, but)
     return found.created_at if found else mission.created_at
 
 
@@ -104,6 +108,14 @@ async def _enqueue_planning(run: Run, context: WorkflowContext, mission: Mission
 def _enqueue_pillar(
     tx: Transaction, run: Run, context: WorkflowContext, mission: Mission, pillar: Pillar, stale: list[str]
 ) -> str:
+    earlier = [
+        one
+        for one in run_repository.open_in_chat(tx, pillar.conversation_id)
+        if one.kind is RunKind.PLAN and one.parameters.get("cycle") != run.id
+    ]
+    if earlier:
+        # It still waits or is paused. This cycle does not queue behind it.
+        return earlier[0].id
     queued = runs.enqueue(
         tx,
         context.scope(run),
@@ -120,7 +132,10 @@ def _enqueue_pillar(
 
 
 async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str]) -> list[tuple[str, str]] | None:
-    """The owners' reports when all pillars are planned; None when the cycle is stopped."""
+    """The owners' reports when all pillars are planned or at rest for long; None when the cycle is stopped.
+
+    A planning run that waits for a person, or is paused, delays its cycle by `PLANNING_GRACE` at most.
+    """
     while True:
         try:
             now = await context.turns.check_requests(run)
@@ -128,6 +143,11 @@ async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str])
             return None
         planning = await context.call(_find_runs, context, ids)
         unfinished = [one for one in planning if one.status in OPEN]
+        since = timestamp(context.services.store.clock() - PLANNING_GRACE)
+        if all(is_skipped(one, since) for one in unfinished):
+            if now.status is RunStatus.WAITING:
+                await context.call(context.queue.wake, run.id, "the cycle continues")
+            return [(one.parameters["pillar"], _planning_report(one)) for one in planning]
         at_rest = unfinished and all(one.status in (RunStatus.WAITING, RunStatus.PAUSED) for one in unfinished)
         if now.status is RunStatus.WAITING and not at_rest:
             await context.call(context.queue.wake, run.id, "planning continues")
@@ -135,18 +155,18 @@ async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str])
             # Shows people that the cycle needs one of them.
             pillars = ", ".join(one.parameters["pillar"] for one in unfinished)
             await context.call(context.queue.wait, run.id, f"the planning of {pillars}")
-        if not unfinished:
-            return [(one.parameters["pillar"], one.result or f"({one.status}: {one.why})") for one in planning]
         await asyncio.sleep(POLL_INTERVAL)
 
 
-def stop_planning(run: Run, context: WorkflowContext, why: str) -> None:
-    """Stop the planning runs of a stopped cycle."""
-    with context.services.store.write() as tx:
-        for planning in run_repository.open_of_kind(tx, str(run.mission_id), RunKind.PLAN.value):
-            locked = run_repository.lock(tx, planning.id) if planning.parameters.get("cycle") == run.id else None
-            if locked is not None and locked.status in OPEN:
-                runs.request_control(tx, context.scope(run), locked, why, wish=ControlRequest.STOP, why=why)
+def is_skipped(run: Run, since: str) -> bool:
+    """Whether a cycle goes on without a planning run that rests since before `since`."""
+    return run.status in (RunStatus.WAITING, RunStatus.PAUSED) and run.changed_at <= since
+
+
+def _planning_report(run: Run) -> str:
+    if run.status in OPEN:
+        return f"(skipped: its planning run {run.id} is {run.status} since {run.changed_at}: {run.why})"
+    return run.result or f"({run.status}: {run.why})"
 
 
 def _find_runs(context: WorkflowContext, ids: list[str]) -> list[Run]:

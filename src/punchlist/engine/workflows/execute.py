@@ -27,15 +27,12 @@ from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.actors import Role
-from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import MissionWrite
 from punchlist.missions.chats import quote_verbatim, unquote
 from punchlist.missions.config.policy import policy_of
-from punchlist.missions.escalations.service import escalate_stuck_work
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.missions.planning import prompts
-from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos.claims import MissionClaims
+from punchlist.missions.run_control import end_work
+from punchlist.missions.todos.claims import MissionClaims, run_holder
 from punchlist.missions.todos.lifecycle import OPEN
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
@@ -74,19 +71,15 @@ async def execute(run: Run, context: WorkflowContext) -> str:
 
     async def ask() -> None:
         why = f"The Lead has sent it back {rounds} times. The last feedback: {feedback}"
-        await context.call(escalate, run, context, why)
+        await context.call(_end_work, run, context, why)
 
     await context.step("escalate", ask)
     return f"The Lead has sent it back {rounds} times; a person is asked."
 
 
-def escalate(run: Run, context: WorkflowContext, why: str) -> None:
-    """Ask a person about an open todo that has no run any more."""
+def _end_work(run: Run, context: WorkflowContext, why: str) -> None:
     with context.services.store.write() as tx:
-        mission = mission_repository.lock_mission(tx, str(run.mission_id))
-        todo = todo_repository.find(tx, str(run.todo_id))
-        if mission is not None and todo is not None and todo.status in OPEN:
-            escalate_stuck_work(MissionWrite(tx, context.scope(run), mission), todo, why)
+        end_work(tx, run, why)
 
 
 async def _read_todo(run: Run, context: WorkflowContext, number: int, feedback: str | None) -> _TodoState:
@@ -213,7 +206,7 @@ def _try_claim(run: Run, context: WorkflowContext, mission: Mission, todo: Missi
         return {"fence": None, "report": report}
     claims, scope = MissionClaims(context.services.store), context.scope(run)
     try:
-        granted = claims.claim(scope, _holder(run), mission.slug, todo.id, LEASE_SECONDS, reason="a run")
+        granted = claims.claim(scope, run_holder(run.id), mission.slug, todo.id, LEASE_SECONDS, reason="a run")
     except Conflict as held:
         return _own_claim(run, context, todo) or str(held)
     except IllegalTransition:
@@ -228,7 +221,7 @@ def _own_claim(run: Run, context: WorkflowContext, todo: MissionTodo) -> ClaimSt
         claim = claim_repository.find(tx, todo.id)
         if claim is None or not claim_validation.is_held(claim, tx.now()):
             return None
-    own = (claim.holder or "").endswith(f"({_holder(run)})")
+    own = (claim.holder or "").endswith(f"({run_holder(run.id)})")
     return {"fence": claim.fence, "report": None} if own else None
 
 
@@ -252,7 +245,7 @@ async def keep_renewed(run: Run, context: WorkflowContext, fence: int | None) ->
         while True:
             await asyncio.sleep(LEASE_SECONDS / 4)
             with suppress(PunchlistError):
-                await context.call(claims.renew_claim, scope, _holder(run), todo_id, fence or 0, LEASE_SECONDS)
+                await context.call(claims.renew_claim, scope, run_holder(run.id), todo_id, fence or 0, LEASE_SECONDS)
 
     renewal = asyncio.create_task(renew()) if fence is not None else None
     try:
@@ -260,7 +253,3 @@ async def keep_renewed(run: Run, context: WorkflowContext, fence: int | None) ->
     finally:
         if renewal is not None:
             renewal.cancel()
-
-
-def _holder(run: Run) -> str:
-    return f"run {run.id}"

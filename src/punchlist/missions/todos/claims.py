@@ -87,6 +87,19 @@ class MissionClaims:
             return claim
 
 
+def run_holder(run_id: str) -> str:
+    """Identifies a run as the holder of a claim."""
+    return f"run {run_id}"
+
+
+def release_run_claim(write: MissionWrite, todo: MissionTodo, run_id: str) -> None:
+    """End the claim that a run holds on its todo; claims of other holders stay."""
+    claim = claim_repository.lock(write.tx, todo.id)
+    if claim is not None and (claim.holder or "").endswith(f"({run_holder(run_id)})"):
+        claim_repository.clear_holder(write.tx, claim)
+        _append_event(write, ClaimAction.RELEASE, todo, "its run has ended", claim)
+
+
 def claimable_mission(claims: MissionClaims, scope: MissionScope, at: str) -> ClaimableList:
     """The todos of missions, for the claim tools. `at` identifies the caller's process or connection."""
 

@@ -17,6 +17,7 @@ from punchlist.claims.tools import claim_tools
 from punchlist.conversations.lifecycle import QUEUE, TURN
 from punchlist.kernel.lifecycle import Lifecycle
 from punchlist.kernel.tool import ListToolSpec
+from punchlist.missions.directives.model import DIRECTIVE
 from punchlist.missions.escalations.lifecycle import ESCALATION
 from punchlist.missions.todos.lifecycle import MISSION
 from punchlist.missions.todos.tools import mission_tools
@@ -50,6 +51,7 @@ COMMANDS = [
     ),
     *(["mission", "todo", name] for name in ("reprioritize", "complete", "claim", "renew", "release")),
     *(["mission", "chat", name] for name in ("list", "show", "send")),
+    *(["mission", "directive", name] for name in ("add", "list", "end")),
     *(["mission", "metric", name] for name in ("list", "show", "record", "collect")),
     *(["mission", "runs", name] for name in ("list", "show", "pause", "resume", "redirect", "stop")),
     ["worker"],
@@ -80,7 +82,7 @@ def lifecycles() -> str:
         NOTE,
         "Every lifecycle is a table of (state, action) → state. The diagrams are generated from the tables.",
     ]
-    of_lists: list[Lifecycle[Any, Any]] = [CHECKLIST, PLAN, CONDITION, CLAIM, MISSION, ESCALATION]
+    of_lists: list[Lifecycle[Any, Any]] = [CHECKLIST, PLAN, CONDITION, CLAIM, MISSION, ESCALATION, DIRECTIVE]
     for lifecycle in (*of_lists, RUN, TOOL_CALL, APPROVAL, TURN, QUEUE, TOKEN):
         parts.append(
             f"## {lifecycle.name.capitalize()}\n\n```mermaid\n{lifecycle.mermaid()}\n```\n\n{_roles_table(lifecycle)}"

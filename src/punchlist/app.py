@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from punchlist.conversations.service import Conversations
     from punchlist.engine.worker import Worker
     from punchlist.integrations.host_checks import HostChecks
+    from punchlist.missions.directives.service import Directives
     from punchlist.missions.escalations.service import Escalations
     from punchlist.missions.metrics.collectors import MetricCollection
     from punchlist.missions.metrics.service import Metrics
@@ -168,6 +169,12 @@ class Services:
         from punchlist.missions.escalations.service import Escalations
 
         return Escalations(self.store)
+
+    @cached_property
+    def directives(self) -> Directives:
+        from punchlist.missions.directives.service import Directives
+
+        return Directives(self.store)
 
     @cached_property
     def briefing(self) -> PromptData:

@@ -9,6 +9,8 @@ from typing import Any, Final
 from punchlist.kernel.events import Event
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionAction
+from punchlist.missions.directives import repository as directive_repository
+from punchlist.missions.directives.model import Directive, DirectiveAction
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction
 from punchlist.missions.metrics import repository as metric_repository
@@ -23,6 +25,7 @@ _NAMES: Final = {
     "metrics": "metric",
     "metric_readings": "reading",
     "escalations": "escalation",
+    "directives": "directive",
 }
 """The tables, and what a row of each is called."""
 TABLES: Final = tuple(_NAMES)
@@ -32,6 +35,7 @@ _INSERTS: Final[dict[str, tuple[str, type[Any]]]] = {
     MissionAction.ADD_METRIC: ("metrics", Metric),
     MetricAction.RECORD: ("metric_readings", MetricReading),
     EscalationAction.ASK: ("escalations", Escalation),
+    DirectiveAction.ADD: ("directives", Directive),
 }
 _UPDATES: Final[dict[str, str]] = {
     MissionAction.CHANGE_MISSION: "missions",
@@ -42,6 +46,7 @@ _UPDATES: Final[dict[str, str]] = {
     EscalationAction.REMIND: "escalations",
     EscalationAction.ACKNOWLEDGE: "escalations",
     EscalationAction.ANSWER: "escalations",
+    DirectiveAction.END: "directives",
 }
 
 
@@ -85,6 +90,7 @@ def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterat
         "metrics": mission_repository.metrics_of(tx, mission_id),
         "metric_readings": metric_repository.readings_in_mission(tx, mission_id),
         "escalations": escalation_repository.all_in_mission(tx, mission_id),
+        "directives": directive_repository.all_in_mission(tx, mission_id),
     }
     for table, expected in replay(events).items():
         yield from differences(mission_id, _NAMES[table], expected, stored[table])

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0008"
+SCHEMA_VERSION: Final = "0009"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "370da6b15a5747ecdf78937f20d191ce798591ee91b63c3b52e80ee63bca94b0",
-    "postgresql": "ff059b81939fe1864365f50a22aeaafd63438f22a5cfaff0edc4727d73c8544c",
+    "sqlite": "0a97372ab956e3f4ad09b8d854a488760235a928e9b93f1924b2d8bd48977392",
+    "postgresql": "9495e61f9305130d3642be34fb2b65f778704c7fe9b5d66a6470c7177704c799",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -17,6 +17,7 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli import (
     mission_chat,
     mission_cycle,
+    mission_directive,
     mission_metric,
     mission_runs,
     mission_todo,
@@ -373,5 +374,6 @@ def acknowledge(cli: CliContext, id: IdArgument) -> None:
 
 app.add_typer(mission_todo.app, name="todo")
 app.add_typer(mission_chat.app, name="chat")
+app.add_typer(mission_directive.app, name="directive")
 app.add_typer(mission_metric.app, name="metric")
 app.add_typer(mission_runs.app, name="runs")

@@ -1,0 +1,1 @@
+"""Directives: standing instructions of people to a mission."""

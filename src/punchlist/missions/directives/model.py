@@ -1,0 +1,47 @@
+"""The row of a directive and its lifecycle."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from punchlist.kernel.actors import Role
+from punchlist.kernel.lifecycle import NEW, Lifecycle
+
+MAX_LENGTH: Final = 500
+MAX_IN_FORCE: Final = 20
+"""Of one mission at a time: all of them are in every request to its agents."""
+
+
+class DirectiveStatus(StrEnum):
+    OPEN = "open"
+    ENDED = "ended"
+
+
+class DirectiveAction(StrEnum):
+    ADD = "add_directive"
+    END = "end_directive"
+
+
+DIRECTIVE: Final = Lifecycle(
+    "directive",
+    {
+        (NEW, DirectiveAction.ADD): DirectiveStatus.OPEN,
+        (DirectiveStatus.OPEN, DirectiveAction.END): DirectiveStatus.ENDED,
+    },
+    allowed=dict.fromkeys(DirectiveAction, frozenset({Role.PERSON})),
+)
+
+
+class Directive(NamedTuple):
+    """A row of `directives`."""
+
+    id: str
+    mission_id: str
+    number: int
+    content: str
+    holds_until: str | None
+    status: str
+    created_by: str
+    created_at: str
+    ended_at: str | None = None

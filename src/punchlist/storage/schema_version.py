@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0008"
+SCHEMA_VERSION: Final = "0010"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "370da6b15a5747ecdf78937f20d191ce798591ee91b63c3b52e80ee63bca94b0",
-    "postgresql": "ff059b81939fe1864365f50a22aeaafd63438f22a5cfaff0edc4727d73c8544c",
+    "sqlite": "f31c5b9889bcc86d18272c419bad861133748d630fc1f9d76eead147ff96df01",
+    "postgresql": "ec323faf2b3a60880a3da23f6a645953e1be783279e883f69e175b5182e6b3d8",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -86,12 +86,25 @@ def test_a_reading_says_when_it_was_taken_and_what_about_it(metrics: Metrics, st
     assert reading.at == "2026-02-20T09:00:00.000000Z"
     assert reading.note == "after the cache"
     assert metrics.record(PERSON, "fast", "build-time", 1, at="2026-02-19").at == "2026-02-19T00:00:00.000000Z"
-    # In the order in which they were recorded, whatever their times.
-    assert metrics.views("fast")[0].values == [61.5, 1]
+    # In the order of their times, not in which they were recorded.
+    assert metrics.views("fast")[0].values == [1, 61.5]
     with store.read() as tx:
         [*_, event, _] = event_log.newest(tx, 100)
     assert (event.actor, event.reason, event.subject) == ("person:ada", "after the cache", reading.id)
     assert trail_agrees(store)
+
+
+@pytest.mark.spec("M7")
+def test_a_backfilled_reading_is_history(metrics: Metrics, clock: StoppedClock) -> None:
+    for value in (90, 70, 50):
+        metrics.record(PERSON, "fast", "build-time", value)
+        clock.advance(hours=1)
+    before = metrics.views("fast")[0]
+    metrics.record(PERSON, "fast", "build-time", 500, at="2026-01-01")
+    [view] = metrics.views("fast")
+    assert view.current == before.current
+    assert (view.status, view.trend, view.stale) == ("on_target", "improving", False)
+    assert view.values == [500, 90, 70, 50]
 
 
 @pytest.mark.spec("M7")

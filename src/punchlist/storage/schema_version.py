@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0009"
+SCHEMA_VERSION: Final = "0010"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "0a97372ab956e3f4ad09b8d854a488760235a928e9b93f1924b2d8bd48977392",
-    "postgresql": "9495e61f9305130d3642be34fb2b65f778704c7fe9b5d66a6470c7177704c799",
+    "sqlite": "f31c5b9889bcc86d18272c419bad861133748d630fc1f9d76eead147ff96df01",
+    "postgresql": "ec323faf2b3a60880a3da23f6a645953e1be783279e883f69e175b5182e6b3d8",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -18,9 +18,14 @@ OF_MISSION: Final = Statement(
 )
 SET_ERROR: Final = Statement("UPDATE metrics SET last_error = :error, last_error_at = :at WHERE id = :metric_id")
 insert_reading: Final = insert("metric_readings", MetricReading._fields)
+# By the time at which a reading was taken: one that is recorded later for an earlier time is history.
 _newest: Final = SelectAll(
+    MetricReading._make, f"{_READING} WHERE metric_id = :metric_id ORDER BY at DESC, position DESC LIMIT :most"
+)
+last_recorded: Final = SelectAll(
     MetricReading._make, f"{_READING} WHERE metric_id = :metric_id ORDER BY position DESC LIMIT :most"
 )
+"""Newest first, by the order in which they were recorded."""
 readings_in_mission: Final = SelectAll(
     MetricReading._make, f"{_READING} WHERE mission_id = :mission_id ORDER BY metric_id, position"
 )
@@ -43,7 +48,7 @@ def in_mission(tx: Transaction, mission_id: str) -> list[PillarMetric]:
 
 
 def latest_readings(tx: Transaction, metric_id: str, limit: int) -> list[MetricReading]:
-    """The newest readings, oldest first."""
+    """The readings that were taken last, oldest first."""
     return _newest(tx, metric_id, limit)[::-1]
 
 

@@ -1,7 +1,7 @@
 """Metrics and their readings, recorded by people and collectors.
 
-A failed collection keeps the readings; they become stale. Readings are ordered by when they were recorded, not by the
-time that the caller gives.
+A failed collection keeps the readings; they become stale. Readings are ordered by the time at which they were taken: a
+reading that is recorded later for an earlier time is history, and changes neither the current value nor its age.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Metrics:
         note: str = "",
         once: str | None = None,
     ) -> MetricReading:
-        """Add a reading as the newest. One from a collector clears the last error. `once` is an idempotency key: a
+        """Add a reading. One from a collector clears the last error. `once` is an idempotency key: a
         repeated call with the same key returns the first reading."""
         _check_actor(scope, mission_slug)
         problems = [*_prefixed("note", block_problem(note, max_length=MAX_NOTE_LENGTH))]
@@ -109,7 +109,7 @@ class Metrics:
             write = lock_mission(tx, scope, mission_slug)
             mission = write.mission
             metric = _find(tx, mission, metric_slug).metric
-            last = metric_repository.latest_readings(tx, metric.id, _DUPLICATE_WINDOW if once else 1)
+            last = metric_repository.last_recorded(tx, metric.id, _DUPLICATE_WINDOW if once else 1)
             own = new_id() if once is None else sha256(f"{once}:{metric.id}".encode()).hexdigest()[:32]
             if (before := next((reading for reading in last if reading.id == own), None)) is not None:
                 return before
@@ -117,7 +117,7 @@ class Metrics:
                 id=own,
                 mission_id=mission.id,
                 metric_id=metric.id,
-                position=last[-1].position + 1 if last else 1,
+                position=last[0].position + 1 if last else 1,
                 value=value,
                 at=_parse_taken_at(at, tx.now()),
                 source=source.strip(),

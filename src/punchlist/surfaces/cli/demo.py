@@ -158,7 +158,7 @@ def _play(services: Services, source: Path, *, quiet: bool) -> dict[str, Any]:
 def _echo_story(services: Services, mission: Mission) -> None:
     from punchlist.surfaces.cli.mission_view import board_lines
     from punchlist.surfaces.conversation_export import TurnView, build_view
-    from punchlist.views.missions import read_board
+    from punchlist.views.board import read_board
 
     (state,) = services.missions.pillars(mission)
     pillar, turns = state.pillar, list[TurnView]()

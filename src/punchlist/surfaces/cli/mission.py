@@ -277,10 +277,10 @@ def show(
 ) -> None:
     """Show a mission's capacity and each pillar's metrics, strategies and todos."""
     from punchlist.surfaces.cli.mission_view import board_lines
-    from punchlist.views.missions import board_json, read_board
+    from punchlist.views.board import BoardFilter, board_json, read_board
 
     services = cli.services()
-    board = read_board(services.store, slug, archived=archived)
+    board = read_board(services.store, slug, BoardFilter(archived=archived))
     cli.show({**mission_json(board.mission, board.todos.capacity), **board_json(board)}, board_lines(board))
 
 

@@ -26,7 +26,8 @@ from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
 from punchlist.surfaces.cli.plot import sparkline
 from punchlist.surfaces.conversation_export import message_json
-from punchlist.views.missions import MissionBoard, TodoDetail
+from punchlist.views.board import MissionBoard
+from punchlist.views.todo_detail import TodoDetail, evidence_json, history_json
 
 ICONS: Final = {
     TodoStatus.BACKLOG: "·",
@@ -202,9 +203,13 @@ def detail_json(detail: TodoDetail) -> dict[str, Any]:
         "missionSlug": detail.mission.slug,
         "conversationId": detail.conversation_id,
         "claim": claim and {"holder": claim.holder, "fence": claim.fence, "until": claim.lease_until},
-        "questions": [{"id": one.id, "status": one.status, "question": one.question} for one in detail.escalations],
+        "questions": [
+            {"id": one.id, "status": one.status, "question": one.question, "answer": one.answer}
+            for one in (*detail.answered, *detail.escalations)
+        ],
         "runs": [run.as_json() for run in detail.runs],
-        "costs": detail.usage.as_json(),
+        "costs": {**detail.usage.as_json(), "evidence": evidence_json(detail)},
+        "history": history_json(detail),
         "messages": [message_json(message) for message in detail.messages],
     }
 

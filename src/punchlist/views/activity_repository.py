@@ -1,0 +1,111 @@
+"""SQL of chats, runs, activity and series. The caller owns the transaction."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from punchlist.conversations.model import Message
+from punchlist.missions.todos.lifecycle import TodoStatus
+from punchlist.runs.model import Run, from_row
+from punchlist.storage.statements import SelectAll, SelectOne, columns, first_column, literals
+
+# --- chats ------------------------------------------------------------------------------------------------
+
+_MESSAGE: Final = f"SELECT {columns(Message._fields)} FROM messages WHERE conversation_id = :conversation_id"
+messages_before: Final = SelectAll(
+    Message._make, f"{_MESSAGE} AND position < :position ORDER BY position DESC LIMIT :most"
+)
+messages_after: Final = SelectAll(Message._make, f"{_MESSAGE} AND position > :position ORDER BY position LIMIT :most")
+open_runs_in_chat: Final = SelectAll(
+    from_row,
+    f"SELECT {columns(Run._fields)} FROM runs WHERE ended_at IS NULL AND conversation_id = :conversation_id "
+    "ORDER BY created_at, id",
+)
+open_requests_in_chat: Final = SelectAll[tuple[str, str, str, str]](
+    tuple,
+    "SELECT 'approval' AS kind, call_id AS id, question AS text, asked_at AS at FROM approvals "
+    "WHERE status IN ('pending', 'escalated') AND conversation_id = :conversation_id "
+    "UNION ALL SELECT 'question', id, subject, created_at FROM todo_conditions "
+    "WHERE status = 'open' AND kind = 'person' AND conversation_id = :conversation_id ORDER BY at, id",
+)
+"""Kind, id, text and time of the requests to a person from a chat."""
+
+# --- runs -------------------------------------------------------------------------------------------------
+
+_RUN: Final = f"SELECT {columns(Run._fields)} FROM runs WHERE"
+_RUN_PAGE: Final = (
+    "created_at <= :at AND NOT (created_at = :at AND id >= :id) AND (:status = '' OR status = :status) "
+    "AND (:kind = '' OR kind = :kind) ORDER BY created_at DESC, id DESC LIMIT :most"
+)
+runs: Final = {
+    "": SelectAll(from_row, f"{_RUN} {_RUN_PAGE}"),
+    "mission_id": SelectAll(from_row, f"{_RUN} mission_id = :owner AND {_RUN_PAGE}"),
+    "todo_id": SelectAll(from_row, f"{_RUN} todo_id = :owner AND {_RUN_PAGE}"),
+}
+"""Newest first, after (`at`, `id`), by the column that selects the owner."""
+
+# --- activity ---------------------------------------------------------------------------------------------
+
+
+class ActivityEntry(NamedTuple):
+    """An event without its data."""
+
+    seq: int
+    at: str
+    stream: str
+    conversation_id: str
+    actor: str
+    action: str
+    subject: str
+    from_status: str | None
+    to_status: str | None
+    reason: str
+
+
+_ENTRY: Final = f"SELECT {columns(ActivityEntry._fields)} FROM events WHERE seq > :after AND seq <= :until"
+entries: Final = SelectAll(ActivityEntry._make, f"{_ENTRY} ORDER BY seq LIMIT :most")
+entries_in_conversation: Final = SelectAll(
+    ActivityEntry._make, f"{_ENTRY} AND conversation_id = :conversation_id ORDER BY seq LIMIT :most"
+)
+next_numbers: Final = SelectAll[int](first_column, "SELECT seq FROM events WHERE seq > :after ORDER BY seq LIMIT :most")
+first_from: Final = SelectOne[tuple[int, str]](
+    tuple, "SELECT seq, at FROM events WHERE seq >= :seq ORDER BY seq LIMIT 1"
+)
+newest_number: Final = SelectOne[int](first_column, "SELECT coalesce(max(seq), 0) FROM events")
+chats_of_mission: Final = SelectAll[str](
+    first_column,
+    "SELECT conversation_id FROM missions WHERE id = :mission_id "
+    "UNION SELECT conversation_id FROM pillars WHERE mission_id = :mission_id "
+    "UNION SELECT todo_conversation_id FROM pillars WHERE mission_id = :mission_id",
+)
+
+# --- series -----------------------------------------------------------------------------------------------
+
+# The first conditions are those of a partial index.
+steps_by_day: Final = SelectAll[tuple[str, str | None, str, int]](
+    tuple,
+    "SELECT substr(at, 1, 10), from_status, to_status, count(*) FROM events WHERE substr(stream, 1, 8) = 'mission:' "
+    f"AND to_status IN ({literals(TodoStatus)}) AND stream = :stream AND at >= :since "
+    "AND (from_status IS NULL OR from_status <> to_status) GROUP BY substr(at, 1, 10), from_status, to_status",
+)
+"""Day, old status, new status and number of the changes of todos."""
+count_by_status: Final = SelectAll[tuple[str, int]](
+    tuple, "SELECT status, count(*) FROM mission_todos WHERE mission_id = :mission_id GROUP BY status"
+)
+ended_by_day: Final = SelectAll[tuple[str, str, str, int]](
+    tuple,
+    "SELECT substr(ended_at, 1, 10), pillar_id, status, count(*) FROM mission_todos "
+    "WHERE mission_id = :mission_id AND ended_at >= :since GROUP BY substr(ended_at, 1, 10), pillar_id, status",
+)
+work_times: Final = SelectAll[tuple[str, str, str]](
+    tuple,
+    "SELECT pillar_id, started_at, ended_at FROM mission_todos WHERE mission_id = :mission_id "
+    f"AND ended_at >= :since AND status = '{TodoStatus.COMPLETED}' AND started_at IS NOT NULL "
+    "ORDER BY ended_at DESC LIMIT :most",
+)
+spend_by_day: Final = SelectAll[tuple[str, str | None, float, int, int, int]](
+    tuple,
+    "SELECT substr(created_at, 1, 10), pillar_id, sum(cost), sum(input_tokens), sum(output_tokens), count(*) "
+    "FROM runs WHERE mission_id = :mission_id AND created_at >= :since GROUP BY substr(created_at, 1, 10), pillar_id",
+)
+pillar_slugs: Final = SelectAll[tuple[str, str]](tuple, "SELECT id, slug FROM pillars WHERE mission_id = :mission_id")

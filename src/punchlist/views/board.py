@@ -1,0 +1,214 @@
+"""A mission's board: columns with their counts, capacity, and for each card its newest run and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, Literal, NamedTuple
+
+from punchlist.conversations.service import Conversations
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.clock import parse_timestamp, timestamp
+from punchlist.kernel.text import did_you_mean, excerpt
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import find_mission
+from punchlist.missions.config.policy import Cadence, cadence_of, policy_of
+from punchlist.missions.escalations import repository as escalation_repository
+from punchlist.missions.metrics.service import Metrics, MetricView
+from punchlist.missions.model import Capacity, Mission, MissionTodo, PillarState
+from punchlist.missions.planning.cadence import next_tick
+from punchlist.missions.service import Missions
+from punchlist.missions.todos import pagination
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoPriority, TodoStatus
+from punchlist.missions.todos.pagination import MAX_LIMIT, NEWEST, EndedCursor, TodoPage
+from punchlist.missions.todos.tools import list_json
+from punchlist.runs.lifecycle import RunStatus
+from punchlist.runs.model import Run
+from punchlist.storage.store import Store, Transaction
+from punchlist.views import mission_repository as view_repository
+
+MAX_SEARCH_LENGTH: Final = 200
+_PILLAR_FIELDS: Final = ("id", "slug", "name", "description", "conversation_id", "todo_conversation_id")
+_RESTING: Final = frozenset({RunStatus.WAITING, RunStatus.PAUSED, RunStatus.FAILED, RunStatus.STOPPED})
+
+
+class CardWait(NamedTuple):
+    """Why a card does not advance."""
+
+    kind: Literal["escalation", "approval", "question", "run"]
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoardFilter:
+    """Which todos a board shows. `search` matches a part of the title or the description."""
+
+    pillar: str | None = None
+    priority: TodoPriority | None = None
+    search: str = ""
+    archived: bool = False
+
+    def matches(self, todo: MissionTodo, pillar_id: str | None) -> bool:
+        """For open todos; the database selects the ended ones."""
+        text = self.search.lower()
+        return (
+            (pillar_id is None or todo.pillar_id == pillar_id)
+            and (self.priority is None or todo.priority is self.priority)
+            and (not text or text in todo.title.lower() or text in todo.description.lower())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MissionBoard:
+    mission: Mission
+    pillars: Sequence[PillarState]
+    metrics: Sequence[MetricView]
+    todos: TodoPage
+    """One page of the cards: in progress, pending, backlog, then ended ones, newest first."""
+    counts: Mapping[TodoStatus, int]
+    """How many todos each column has, on all pages."""
+    cadence: Cadence
+    next_cycle: str | None
+    now: datetime
+    runs: Mapping[str, Run]
+    """The newest run of each todo in progress."""
+    waits: Mapping[str, Sequence[CardWait]] = field(default_factory=dict)
+    """What the todos wait for, by todo id."""
+
+
+def read_board(
+    store: Store,
+    slug: str,
+    filter: BoardFilter = BoardFilter(),
+    *,
+    limit: int = MAX_LIMIT,
+    cursor: str | None = None,
+) -> MissionBoard:
+    """One page of a board."""
+    if len(filter.search) > MAX_SEARCH_LENGTH:
+        raise InvalidInput(f"search: at most {MAX_SEARCH_LENGTH} characters")
+    after = pagination.parse_cursor(cursor) if cursor is not None else None
+    missions = Missions(store, Conversations(store))
+    mission = missions.get(slug)
+    cadence, now = cadence_of(mission), store.clock()
+    active = cadence.cron is not None and mission.status == "active"
+    with store.read() as tx:
+        todos, counts = _read_cards(tx, find_mission(tx, slug), filter, after, limit)
+        runs = dict[str, Run]()
+        for run in view_repository.newest_runs_first(tx, mission.id):
+            runs.setdefault(str(run.todo_id), run)
+        waits = _waits(tx, mission, runs)
+    return MissionBoard(
+        mission,
+        missions.pillars(mission),
+        Metrics(store).views(slug),
+        todos,
+        counts,
+        cadence,
+        next_tick(cadence.cron or "", cadence.timezone, now) if active else None,
+        now,
+        runs,
+        waits,
+    )
+
+
+def _read_cards(
+    tx: Transaction, mission: Mission, filter: BoardFilter, after: pagination.SortKey | EndedCursor | None, limit: int
+) -> tuple[TodoPage, dict[TodoStatus, int]]:
+    pillars = {pillar.id: pillar.slug for pillar in mission_repository.pillars_of(tx, mission.id)}
+    pillar_id = _pillar_id(mission, pillars, filter.pillar)
+    policy = policy_of(mission)
+    oldest = timestamp(parse_timestamp(tx.now()) - timedelta(days=policy.archive_after_days))
+    since = "0" if filter.archived else oldest
+    open_todos = todo_repository.open_in_mission(tx, mission.id)
+    cards = sorted((todo for todo in open_todos if filter.matches(todo, pillar_id)), key=pagination.sort_key)
+    counts = dict.fromkeys(TodoStatus, 0)
+    for todo in cards:
+        counts[todo.status] += 1
+    matching = {"pillar_id": pillar_id or "", "priority": filter.priority or "", **_patterns(filter.search)}
+    plain = not any(matching.values())
+    ended = (
+        view_repository.count_ended(tx, mission_id=mission.id, since=since)
+        if plain
+        else view_repository.count_ended_matches(tx, mission_id=mission.id, since=since, **matching)
+    )
+    counts |= {TodoStatus(status): count for status, count in ended if status not in OPEN}
+    items = [] if isinstance(after, EndedCursor) else cards
+    if after is not None and not isinstance(after, EndedCursor):
+        items = [todo for todo in cards if pagination.sort_key(todo) > after]
+    if len(items) <= limit:
+        place = after if isinstance(after, EndedCursor) else NEWEST
+        most = limit + 1 - len(items)
+        page = {"mission_id": mission.id, "since": since, "at": place.at, "id": place.id, "most": most}
+        items = items + view_repository.ended_todos(tx, **page, **matching)
+    used = sum(1 for todo in open_todos if todo.status in ACTIVE)
+    capacity = Capacity(used, policy.active_todo_limit, len(open_todos) - used, policy.backlog_todo_limit)
+    more = pagination.cursor_after(items[limit - 1]) if len(items) > limit else None
+    escalated = frozenset(escalation_repository.escalated_todo_ids(tx, mission.id))
+    return TodoPage(items[:limit], capacity, more, escalated, pillars), counts
+
+
+def _pillar_id(mission: Mission, pillars: Mapping[str, str], slug: str | None) -> str | None:
+    """Archived pillars count."""
+    if slug is None:
+        return None
+    found = next((id for id, known in pillars.items() if known == slug), None)
+    if found is None:
+        hint = did_you_mean(slug, list(pillars.values()))
+        raise NotFound(f"Mission {mission.slug!r} has no pillar {excerpt(slug)!r}.{hint}")
+    return found
+
+
+def _patterns(search: str) -> dict[str, str]:
+    escaped = search.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    pattern = f"%{escaped}%" if search else ""
+    return {"search": pattern, "lowered": pattern.lower()}
+
+
+def _waits(tx: Transaction, mission: Mission, runs: Mapping[str, Run]) -> dict[str, list[CardWait]]:
+    waits: dict[str, list[CardWait]] = {}
+    for escalation in escalation_repository.unanswered(tx, mission.id):
+        wait = CardWait("escalation", escalation.id, escalation.question)
+        waits.setdefault(escalation.todo_id, []).append(wait)
+    # One run at a time works in a chat, so a request belongs to its open run.
+    todo_of_chat = {run.conversation_id: todo_id for todo_id, run in runs.items() if run.ended_at is None}
+    for kind, id, chat, text in view_repository.pending_requests(tx, mission.id):
+        if (todo_id := todo_of_chat.get(chat)) is not None:
+            waits.setdefault(todo_id, []).append(CardWait("approval" if kind == "approval" else "question", id, text))
+    for todo_id, run in runs.items():
+        if run.status in _RESTING:
+            waits.setdefault(todo_id, []).append(CardWait("run", run.id, run.why or run.status.value))
+    return waits
+
+
+def board_json(board: MissionBoard) -> dict[str, Any]:
+    todos = list_json(board.todos)
+    cards = [{**todo, **_card_json(board, todo["id"])} for todo in todos["items"]]
+    return {
+        "nextCycle": board.next_cycle,
+        "columns": [{"status": status.value, "count": count} for status, count in board.counts.items()],
+        "pillars": [
+            {
+                **camel_json(pillar, *_PILLAR_FIELDS),
+                "strategies": [{"description": each.description, "status": each.status} for each in strategies],
+                "metrics": [view.as_json() for view in board.metrics if view.pillar_slug == pillar.slug],
+                "todos": [todo for todo in cards if todo["pillarId"] == pillar.id],
+            }
+            for pillar, strategies in ((state.pillar, state.strategies) for state in board.pillars)
+        ],
+        **({"nextCursor": todos["nextCursor"]} if "nextCursor" in todos else {}),
+    }
+
+
+def _card_json(board: MissionBoard, todo_id: str) -> dict[str, Any]:
+    def parts() -> Iterator[tuple[str, Any]]:
+        if run := board.runs.get(todo_id):
+            yield "run", {"id": run.id, "status": run.status.value, "agent": run.agent, "why": run.why}
+        if waits := board.waits.get(todo_id):
+            yield "waits", [wait._asdict() for wait in waits]
+
+    return dict(parts())

@@ -1,0 +1,127 @@
+"""SQL of the views of missions. The caller owns the transaction."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from punchlist.conversations.model import Message
+from punchlist.missions.model import Escalation, MissionTodo
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.lifecycle import TodoStatus
+from punchlist.runs.model import Run, RunKind, from_row
+from punchlist.storage.statements import SelectAll, SelectOne, columns, first_column, literals
+from punchlist.storage.store import Transaction
+
+# --- the board --------------------------------------------------------------------------------------------
+
+_TODO: Final = f"SELECT {columns((*MissionTodo._fields, 'checksum'))} FROM mission_todos"
+# SQLite lowers ASCII letters only, so the text is also compared as it was typed.
+_MATCHES: Final = (
+    "AND (:pillar_id = '' OR pillar_id = :pillar_id) AND (:priority = '' OR priority = :priority) "
+    "AND (:search = '' OR lower(title) LIKE :lowered ESCAPE '!' OR title LIKE :search ESCAPE '!' "
+    "OR lower(description) LIKE :lowered ESCAPE '!' OR description LIKE :search ESCAPE '!')"
+)
+_SINCE: Final = "WHERE mission_id = :mission_id AND ended_at >= :since"
+ended_todos: Final = SelectAll(
+    todo_repository.from_row,
+    f"{_TODO} {_SINCE} AND ended_at <= :at AND NOT (ended_at = :at AND id >= :id) {_MATCHES} "
+    "ORDER BY ended_at DESC, id DESC LIMIT :most",
+)
+"""A page of the ended todos that match, newest first, after (`at`, `id`)."""
+count_ended: Final = SelectAll[tuple[str, int]](
+    tuple, f"SELECT status, count(*) FROM mission_todos {_SINCE} GROUP BY status"
+)
+count_ended_matches: Final = SelectAll[tuple[str, int]](
+    tuple, f"SELECT status, count(*) FROM mission_todos {_SINCE} {_MATCHES} GROUP BY status"
+)
+newest_runs_first: Final = SelectAll(
+    from_row,
+    f"SELECT {columns(Run._fields)} FROM runs WHERE kind = '{RunKind.EXECUTE}' AND todo_id IN ("
+    f"SELECT id FROM mission_todos WHERE mission_id = :mission_id AND status = '{TodoStatus.IN_PROGRESS}' "
+    "AND ended_at IS NULL) ORDER BY created_at DESC, id DESC",
+)
+"""All executions of the todos in progress."""
+_CHATS: Final = "SELECT todo_conversation_id FROM pillars WHERE mission_id = :mission_id"
+pending_requests: Final = SelectAll[tuple[str, str, str, str]](
+    tuple,
+    "SELECT 'approval', call_id, conversation_id, question FROM approvals "
+    f"WHERE status IN ('pending', 'escalated') AND conversation_id IN ({_CHATS}) "
+    "UNION ALL SELECT 'question', id, conversation_id, subject FROM todo_conditions "
+    f"WHERE status = 'open' AND kind = 'person' AND conversation_id IN ({_CHATS})",
+)
+"""Kind, id, conversation and text of the requests to a person from the work on a mission's todos."""
+
+# --- one todo ---------------------------------------------------------------------------------------------
+
+
+class HistoryEntry(NamedTuple):
+    """A change of a todo."""
+
+    version: int
+    """Numbered within the mission."""
+    at: str
+    actor: str
+    action: str
+    from_status: str | None
+    to_status: str | None
+    reason: str
+
+
+# The first condition is that of a partial index.
+history: Final = SelectAll(
+    HistoryEntry._make,
+    f"SELECT {columns(HistoryEntry._fields)} FROM events WHERE substr(stream, 1, 8) = 'mission:' "
+    "AND stream = :stream AND subject = :todo_id AND version > :after ORDER BY version LIMIT :most",
+)
+escalations_of_todo: Final = SelectAll(
+    Escalation._make,
+    f"SELECT {columns(Escalation._fields)} FROM escalations WHERE todo_id = :todo_id ORDER BY asked_at, id",
+)
+messages_of_turn: Final = SelectAll(
+    Message._make,
+    f"SELECT {columns(Message._fields)} FROM messages WHERE turn_id = :turn_id AND position > :after "
+    "ORDER BY position LIMIT :most",
+)
+call_arguments: Final = SelectAll[tuple[str, str]](
+    tuple, "SELECT id, arguments FROM tool_calls WHERE turn_id = :turn_id"
+)
+"""Secrets are redacted."""
+
+# --- metrics ----------------------------------------------------------------------------------------------
+
+
+class ReadingInterval(NamedTuple):
+    """The readings of an interval."""
+
+    at: str
+    """Of the last one."""
+    value: float
+    """The mean."""
+    low: float
+    high: float
+    readings: int
+
+
+_IN_RANGE: Final = "FROM metric_readings WHERE metric_id = :metric_id AND at >= :since AND at < :until"
+first_and_last: Final = SelectOne[tuple[str | None, str | None]](tuple, f"SELECT min(at), max(at) {_IN_RANGE}")
+_interval: Final = SelectOne(
+    ReadingInterval._make, f"SELECT max(at), avg(value), min(value), max(value), count(*) {_IN_RANGE}"
+)
+readings_in_range: Final = SelectAll[tuple[str, float]](
+    tuple, f"SELECT at, value {_IN_RANGE} ORDER BY at, position LIMIT :most"
+)
+_TODO_STATUSES: Final = literals(TodoStatus)
+completions: Final = SelectAll[tuple[str, str, str]](
+    tuple,
+    "SELECT at, subject, data FROM events WHERE substr(stream, 1, 8) = 'mission:' "
+    f"AND to_status IN ({_TODO_STATUSES}) AND stream = :stream AND at >= :since AND at < :until "
+    """AND to_status = 'completed' AND data LIKE '%"metrics_impacted":%' ORDER BY at LIMIT :most""",
+)
+"""Time, todo id and event data of the completions that name metrics."""
+title_of: Final = SelectOne[str](first_column, "SELECT title FROM mission_todos WHERE id = :id")
+
+
+def find_intervals(tx: Transaction, metric_id: str, bounds: list[tuple[str, str]]) -> list[ReadingInterval]:
+    """The intervals that have readings."""
+    found = (_interval(tx, metric_id=metric_id, since=since, until=until) for since, until in bounds)
+    return [each for each in found if each is not None and each.readings]

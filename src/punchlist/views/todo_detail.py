@@ -1,0 +1,139 @@
+"""A mission todo in detail: fields, history, rounds of work, evidence, questions and cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from punchlist.claims import repository as claim_repository
+from punchlist.claims.model import Claim
+from punchlist.conversations.model import Message
+from punchlist.conversations.service import Conversations
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.text import excerpt
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import event_stream
+from punchlist.missions.model import Escalation, Mission, MissionTodo
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.usage import MissionUsageService, TodoUsage
+from punchlist.runs.model import Run
+from punchlist.runs.service import Runs
+from punchlist.storage.store import Store
+from punchlist.views import mission_repository as view_repository
+from punchlist.views.mission_repository import HistoryEntry
+
+_MAX_MESSAGES: Final = 5
+PAGE: Final = 100
+MAX_PAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TodoDetail:
+    mission: Mission
+    pillar: str
+    conversation_id: str
+    todo: MissionTodo
+    runs: Sequence[Run]
+    usage: TodoUsage
+    escalations: Sequence[Escalation]
+    """Unanswered ones."""
+    answered: Sequence[Escalation]
+    claim: Claim | None
+    messages: Sequence[Message]
+    """The newest messages about the todo outside turns."""
+    history: Sequence[HistoryEntry]
+    """The first page of the changes, oldest first; `read_history` has the others."""
+    arguments: Mapping[str, str]
+    """The arguments of the calls of the evidence, as JSON, by call id."""
+
+
+def read_detail(store: Store, todo_id: str) -> TodoDetail:
+    with store.read() as tx:
+        todo = todo_repository.find(tx, todo_id)
+        if todo is None:
+            raise NotFound(f"There is no mission todo {excerpt(todo_id)!r}.")
+        mission = mission_repository.mission(tx, todo.mission_id)
+        # Not from the mission's pillars, which exclude archived ones.
+        pillar = mission_repository.pillar(tx, todo.pillar_id)
+        assert mission is not None
+        assert pillar is not None
+        claim = claim_repository.find(tx, todo.id)
+        held = claim is not None and claim.holder is not None and tx.now() < claim.lease_until
+        escalations = view_repository.escalations_of_todo(tx, todo.id)
+    usage = MissionUsageService(store).todo(todo.id)
+    with store.read() as tx:
+        turn_ids = dict.fromkeys(call.turn_id for call in usage.evidence)
+        arguments = dict(pair for id in turn_ids for pair in view_repository.call_arguments(tx, id))
+    return TodoDetail(
+        mission,
+        pillar.slug,
+        pillar.todo_conversation_id,
+        todo,
+        Runs(store).for_todo(todo.id),
+        usage,
+        [each for each in escalations if each.status != "answered"],
+        [each for each in escalations if each.status == "answered"],
+        claim if held else None,
+        Conversations(store).mentioning(pillar.todo_conversation_id, todo.id, _MAX_MESSAGES),
+        read_history(store, todo),
+        arguments,
+    )
+
+
+def read_history(store: Store, todo: MissionTodo, *, after: int = 0, limit: int = PAGE) -> list[HistoryEntry]:
+    """A page of the changes of a todo, oldest first. `after` is the version of the last entry of the page before."""
+    with store.read() as tx:
+        stream = event_stream(todo.mission_id)
+        return view_repository.history(tx, stream=stream, todo_id=todo.id, after=after, most=min(limit, MAX_PAGE))
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptPage:
+    """Messages of all rounds of the work on a todo, oldest first."""
+
+    messages: Sequence[Message]
+    cursor: str | None
+    """None on the last page."""
+
+
+def read_transcript(store: Store, todo_id: str, *, cursor: str | None = None, limit: int = PAGE) -> TranscriptPage:
+    limit = min(limit, MAX_PAGE)
+    with store.read() as tx:
+        turn_ids = mission_repository.turn_ids_of_todo(tx, todo_id)
+        position = 0
+        if cursor is not None:
+            turn_id, _, number = cursor.partition(":")
+            if turn_id not in turn_ids or not number.isdecimal() or len(number) > 9:
+                raise InvalidInput("cursor: must be a nextCursor, unchanged; leave it out to start from the beginning")
+            turn_ids, position = turn_ids[turn_ids.index(turn_id) :], int(number)
+        found: list[Message] = []
+        for turn_id in turn_ids:
+            most = limit + 1 - len(found)
+            found += view_repository.messages_of_turn(tx, turn_id=turn_id, after=position, most=most)
+            position = 0
+            if len(found) > limit:
+                break
+    last = found[limit - 1] if len(found) > limit else None
+    return TranscriptPage(found[:limit], f"{last.turn_id}:{last.position}" if last else None)
+
+
+def evidence_json(detail: TodoDetail) -> list[dict[str, Any]]:
+    """The tool calls with their arguments; secrets are redacted."""
+    return [
+        {**call.as_json(), "arguments": _parsed(detail.arguments.get(call.call_id, "{}"))}
+        for call in detail.usage.evidence
+    ]
+
+
+def history_json(detail: TodoDetail) -> list[dict[str, Any]]:
+    return [camel_json(entry) for entry in detail.history]
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

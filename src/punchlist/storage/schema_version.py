@@ -11,8 +11,8 @@ from punchlist.storage.store import Database
 SCHEMA_VERSION: Final = "0010"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "f31c5b9889bcc86d18272c419bad861133748d630fc1f9d76eead147ff96df01",
-    "postgresql": "ec323faf2b3a60880a3da23f6a645953e1be783279e883f69e175b5182e6b3d8",
+    "sqlite": "5eea14c399d1786ca7cc5fb0fc51d35cb9d0e55dee09569960b5b1c1fcf94348",
+    "postgresql": "0af327a311446f0c6e695e7e7872fe3ba5d4c1488ff641589ff032c5209b399f",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

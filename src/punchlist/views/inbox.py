@@ -1,4 +1,4 @@
-"""Everything that needs a person: approvals, questions of agents, escalations of missions.
+"""Everything that needs a person: approvals, questions of agents, escalations and failed cycles of missions.
 
 Numbers count every request that was ever made, oldest first. Requests are never deleted, so a number that a person
 read in the list cannot mean another request when it is answered.
@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import excerpt
+from punchlist.missions.planning.retries import retry_at
 from punchlist.views import repository
 
 if TYPE_CHECKING:
     from punchlist.app import Services
 
-RequestKind = Literal["approval", "question", "escalation"]
+RequestKind = Literal["approval", "question", "escalation", "failure"]
 ANSWERS: Final[dict[RequestKind, tuple[str, ...]]] = {
     "approval": ("approve", "deny", "modify"),
     "question": ("answer",),
     "escalation": ("answer extend DATE", "answer cancel", "answer keep", "acknowledge"),
+    "failure": ("retry",),
 }
 
 
@@ -31,7 +34,7 @@ class InboxItem:
     kind: RequestKind
     id: str
     subject: str
-    """The tool of an approval, the todo's title otherwise."""
+    """The tool of an approval, the kind of an escalation or failed run, the todo's title otherwise."""
     question: str
     asked_at: str
     session: str | None = None
@@ -39,6 +42,8 @@ class InboxItem:
     todo_id: str | None = None
     reason: str | None = None
     expires_at: str | None = None
+    run_id: str | None = None
+    requester: str | None = None
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -53,8 +58,14 @@ class Inbox:
         """The open requests of all sessions and missions, oldest first."""
         with self._services.store.read() as tx:
             sessions = repository.sessions_with_conditions(tx)
+            failed = repository.failed_planning(tx)
             numbers = {id: number for number, id in enumerate(repository.request_ids(tx), start=1)}
-        items = [*self._approvals(numbers), *self._questions(numbers, sessions), *self._escalations(numbers)]
+        items = [
+            *self._approvals(numbers),
+            *self._questions(numbers, sessions),
+            *self._escalations(numbers),
+            *(_failure(numbers, *row) for row in failed),
+        ]
         return sorted(items, key=lambda item: item.number)
 
     def find(self, reference: str) -> InboxItem:
@@ -115,3 +126,22 @@ class Inbox:
                 mission=slugs.get(escalation.mission_id),
                 todo_id=escalation.todo_id,
             )
+
+
+def _failure(
+    numbers: dict[str, int], id: str, kind: str, mission: str, why: str, ended_at: str, retries: int, requester: str
+) -> InboxItem:
+    at = retry_at(ended_at, retries)
+    reason = f"is retried at {timestamp(at)}" if at is not None else f"was retried {retries} times"
+    return InboxItem(
+        numbers.get(id, 0),
+        "failure",
+        id,
+        kind,
+        why,
+        ended_at,
+        mission=mission,
+        reason=reason,
+        run_id=id,
+        requester=requester,
+    )

@@ -34,7 +34,7 @@ MAX_QUESTION_LINES = 10
 
 @app.callback()
 def group(cli: CliContext, watch: WatchOption = False) -> None:
-    """List what needs you, and answer it by number: approvals, agents' questions, escalations of missions."""
+    """List what needs you, and answer it by number: approvals, agents' questions, escalations and failed cycles."""
     if cli.invoked_subcommand is not None:
         return
     services = cli.services()
@@ -64,7 +64,11 @@ class InboxView:
         return "\n".join(self.lines(value, terminal_width()))
 
     def json(self, value: list[InboxItem]) -> Any:
-        return {"items": [self._json(item) for item in value]}
+        kinds = [item.kind for item in value]
+        return {
+            "items": [self._json(item) for item in value],
+            "counts": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
+        }
 
     def _item(self, item: InboxItem, columns: int) -> list[str]:
         place = f"mission {item.mission}" if item.mission else f"session {item.session}"
@@ -81,7 +85,7 @@ class InboxView:
         return [visible(head), *reason, *(f"     │ {line}" for line in question), f"     punchlist inbox {answers}", ""]
 
     def _json(self, item: InboxItem) -> dict[str, Any]:
-        optional = camel_json(item, "session", "mission", "todo_id", "reason", "expires_at")
+        optional = camel_json(item, "session", "mission", "todo_id", "reason", "expires_at", "run_id", "requester")
         return {
             **camel_json(item, "number", "id", "kind", "subject", "question", "asked_at"),
             "ageSeconds": self._age(item),
@@ -150,6 +154,18 @@ def acknowledge(cli: CliContext, number: NumberArgument) -> None:
     cli.show(
         {"number": item.number, "id": item.id, "kind": item.kind, "status": "acknowledged"},
         f"Request {item.number} stays open, without reminders.",
+    )
+
+
+@app.command()
+def retry(cli: CliContext, number: NumberArgument) -> None:
+    """Retry a failed cycle or planning run of a mission now."""
+    refuse_for_agents("inbox retry")
+    services, item = _find(cli, number, "failure")
+    run = services.runs.resume(cli.user_scope(services), item.id)
+    cli.show(
+        {**camel_json(item, "number", "id", "kind"), "status": run.status.value},
+        f"Run {run.id[-8:]} is {run.status}. A worker executes it.",
     )
 
 

@@ -90,6 +90,12 @@ scenes:
             arguments: {missionSlug: dev, todoId: "{{ items[0].id }}", action: cancel, reason: as you said}
       - text: It is cancelled.
 """
+OVERVIEW = """
+scenes:
+  - agent: mission-lead
+    when: "Goals: .*Metrics:.*Active TODOs: 1/"
+    replies: [One is active.]
+"""
 # Neither has lines for a request without the directive.
 DIRECTIVE = """
 scenes:
@@ -243,3 +249,12 @@ def test_a_directive_reaches_the_owner_and_the_lead_in_every_cycle(office: Offic
         assert told.count("> The Lead knows.") == cycles
         assert "> The owner knows." in told
     office.do("db", "check")
+
+
+@pytest.mark.spec("M10")
+def test_the_lead_knows_goals_metrics_and_capacity_in_the_chat(office: Office) -> None:
+    office.open(OVERVIEW)
+    office.todo("Ship it")
+    office.do("mission", "chat", "send", "dev", "How are we doing?")
+    office.work()
+    assert "One is active." in office.do("mission", "chat", "show", "dev")

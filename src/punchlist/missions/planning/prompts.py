@@ -27,6 +27,8 @@ MAX_LINES: Final = 60
 """For metrics, strategies, pillars and questions."""
 MAX_LINE_LENGTH: Final = 300
 MAX_BLOCK_LENGTH: Final = 4_000
+MAX_CHAT_METRICS: Final = 20
+MAX_GOALS_LENGTH: Final = 2_000
 MAX_EARLIER: Final = 5
 """Rounds of an execution whose feedback is repeated."""
 MAX_EARLIER_LENGTH: Final = 1_000
@@ -281,6 +283,23 @@ def _escalation_line(escalation: Escalation) -> str:
     # Without the last line, which explains the command line to people.
     question = " ".join(escalation.question.splitlines()[:2])
     return f"- {_line(question)} (todo id {escalation.todo_id})"
+
+
+def overview_text(goals: str, metrics: Sequence[MetricView], capacity: Capacity) -> str:
+    """Goals, metrics and capacity, for an answer in a chat (M10)."""
+    lines = [metric_line(metric)[:MAX_LINE_LENGTH] for metric in metrics]
+    shown, left = lines[:MAX_CHAT_METRICS], len(lines) - MAX_CHAT_METRICS
+    more = [f"{ELLIPSIS} and {left} more"] if left > 0 else []
+    return "\n".join(
+        [
+            f"Goals: {_block(goals, MAX_GOALS_LENGTH) or '(none written down)'}",
+            "Metrics:",
+            *(shown or ["(none)"]),
+            *more,
+            f"Active TODOs: {capacity.active}/{capacity.active_limit}. "
+            f"Backlog: {capacity.backlog}/{capacity.backlog_limit}.",
+        ]
+    )
 
 
 def updates_text(updates: LeadUpdates) -> str:

@@ -6,12 +6,13 @@ import pytest
 from tests.conftest import StoppedClock
 from tests.contract.missions import Team, developer_experience
 
+from punchlist.agent.compaction import CHARACTERS_PER_TOKEN
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.missions import replay as mission_replay
 from punchlist.missions.directives import repository as directive_repository
 from punchlist.missions.directives.model import MAX_IN_FORCE, MAX_LENGTH
 from punchlist.missions.directives.service import Directives
-from punchlist.missions.planning.mission_state import mission_state
+from punchlist.missions.planning.mission_state import bounded_state, mission_state
 from punchlist.storage.store import Store
 
 pytestmark = pytest.mark.spec("M17")
@@ -94,3 +95,16 @@ def test_directives_are_rebuilt_from_the_events_of_the_mission(team: Team, direc
         rows = {row.id: row for row in directive_repository.all_in_mission(tx, team.mission.id)}
         assert mission_replay.replay(team.trail())["directives"] == rows
         assert list(mission_replay.compare(tx, team.mission.id, team.trail())) == []
+
+
+@pytest.mark.spec("M10")
+def test_the_state_is_bounded_and_directives_are_whole(team: Team, directives: Directives) -> None:
+    for _ in range(MAX_IN_FORCE):
+        directives.add(team.person, team.slug, "x" * MAX_LENGTH, until="2099-12-31T23:59:59Z")
+    mission = mission_state(team.store, team.mission)
+    state = bounded_state(mission, "A report of a long chat.\n" * 10_000)
+    assert state.startswith(mission)
+    assert state.count("x" * MAX_LENGTH) == MAX_IN_FORCE
+    assert "A report of a long chat." in state
+    assert len(state) / CHARACTERS_PER_TOKEN <= 6_000
+    assert bounded_state("", "Short.") == "Short."

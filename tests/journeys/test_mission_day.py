@@ -90,6 +90,22 @@ scenes:
             arguments: {missionSlug: dev, todoId: "{{ items[0].id }}", action: cancel, reason: as you said}
       - text: It is cancelled.
 """
+OVERVIEW = """
+scenes:
+  - agent: mission-lead
+    when: "Goals: .*Metrics:.*Active TODOs: 1/"
+    replies: [One is active.]
+"""
+# Neither has lines for a request without the directive.
+DIRECTIVE = """
+scenes:
+  - agent: pillar-owner
+    when: "Directives of people.*1. Builds come first this quarter"
+    replies: [The owner knows.]
+  - agent: mission-lead
+    when: "Directives of people.*1. Builds come first this quarter"
+    replies: [The Lead knows.]
+"""
 
 
 class Office:
@@ -221,3 +237,24 @@ def test_a_late_todo_is_asked_about_and_the_lead_does_what_you_answer_in_the_cha
     ]
     assert sorted(told.index(line) for line in in_order) == [told.index(line) for line in in_order]
     office.do("db", "check")
+
+
+@pytest.mark.spec("M10", "M17")
+def test_a_directive_reaches_the_owner_and_the_lead_in_every_cycle(office: Office) -> None:
+    office.open(DIRECTIVE)
+    office.do("mission", "directive", "add", "dev", "Builds come first this quarter")
+    for cycles in (1, 2, 3):
+        office.do("mission", "cycle", "dev", "--work", "--model", "rehearsal:rehearsal.yaml")
+        told = office.do("mission", "chat", "show", "dev")
+        assert told.count("> The Lead knows.") == cycles
+        assert "> The owner knows." in told
+    office.do("db", "check")
+
+
+@pytest.mark.spec("M10")
+def test_the_lead_knows_goals_metrics_and_capacity_in_the_chat(office: Office) -> None:
+    office.open(OVERVIEW)
+    office.todo("Ship it")
+    office.do("mission", "chat", "send", "dev", "How are we doing?")
+    office.work()
+    assert "One is active." in office.do("mission", "chat", "show", "dev")

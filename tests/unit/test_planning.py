@@ -79,6 +79,7 @@ def todo(
             "mission_id": "m1",
             "title": title,
             "description": "",
+            "justification": "",
             "completion_criteria": "",
             "status": status,
             "priority": TodoPriority.MEDIUM,
@@ -95,7 +96,9 @@ PROFILE = todo(
     TodoStatus.IN_PROGRESS,
     3,
     description="Run webpack --profile --json, analyze output, identify 3 plugins\ncontributing most to build time.",
+    justification="Local builds take 72 s.",
     completion_criteria="List of top 3 plugins by time contribution with\npercentage and recommendation.",
+    completion_check='{"name":"tests"}',
     priority=TodoPriority.HIGH,
     deadline="2026-02-20",
 )
@@ -336,8 +339,12 @@ Execute: Profile webpack build to identify top 3 slow plugins.
 Description: Run webpack --profile --json, analyze output, identify 3 plugins
 contributing most to build time.
 
+Justification: Local builds take 72 s.
+
 Completion criteria: List of top 3 plugins by time contribution with
 percentage and recommendation.
+
+Check: {"name":"tests"}
 
 Deadline: 2026-02-20
 
@@ -363,12 +370,42 @@ def test_the_lead_is_told_how_to_complete_and_how_to_send_back() -> None:
     assert len(review_prompt(PROFILE, "x" * 1_000_000)) < 25_000
 
 
-@pytest.mark.spec("M8")
-def test_feedback_names_what_it_is_about() -> None:
-    assert feedback_text(PROFILE, "Which version?\nSay so.") == (
-        "Feedback on: Profile webpack build to identify top 3 slow plugins.\n\n> Which version?\n> Say so.\n\n"
-        "Continue the work and report back when done.\n\n(TODO id t1. Your answer is your report.)"
+@pytest.mark.spec("M8", "M10")
+def test_feedback_repeats_the_whole_todo_and_earlier_feedback() -> None:
+    assert (
+        feedback_text(PROFILE, "Which version?\nSay so.", ["Only two plugins."])
+        == """\
+Feedback on: Profile webpack build to identify top 3 slow plugins.
+
+> Which version?
+> Say so.
+
+Description: Run webpack --profile --json, analyze output, identify 3 plugins
+contributing most to build time.
+
+Justification: Local builds take 72 s.
+
+Completion criteria: List of top 3 plugins by time contribution with
+percentage and recommendation.
+
+Check: {"name":"tests"}
+
+Deadline: 2026-02-20
+
+Feedback of earlier rounds, oldest first:
+
+> Only two plugins.
+
+Continue the work and report back when done.
+
+(TODO id t1. Your answer is your report.)"""
     )
+
+
+@pytest.mark.spec("M10")
+def test_feedback_of_many_rounds_stays_bounded() -> None:
+    many, few = (len(feedback_text(PROFILE, "More.", ["x" * 5_000] * rounds)) for rounds in (100, 5))
+    assert many == few < 7_000
 
 
 @pytest.mark.spec("M13")

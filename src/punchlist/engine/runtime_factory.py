@@ -14,7 +14,7 @@ from punchlist.errors import IllegalTransition
 from punchlist.kernel.actors import Actor
 from punchlist.kernel.text import excerpt
 from punchlist.missions.model import Mission, MissionScope, Pillar
-from punchlist.missions.planning.mission_state import mission_state
+from punchlist.missions.planning.mission_state import bounded_state, mission_state
 from punchlist.missions.repository import lock_mission
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.models.model import Model
@@ -76,7 +76,7 @@ class RuntimeFactory:
     def _state(self, task: TurnTask) -> str:
         """The state of the mission and the task's own remark, for each model request."""
         mission = mission_state(self._services.store, task.mission) if task.mission is not None else ""
-        return "\n\n".join(filter(None, (mission, task.remark() if task.remark is not None else "")))
+        return bounded_state(mission, task.remark() if task.remark is not None else "")
 
     def _mission_tools(self, task: TurnTask, turn: TurnScope) -> list[AgentTool]:
         """The mission tools of the agent's role, bound to its mission and, for an owner, to its pillar."""

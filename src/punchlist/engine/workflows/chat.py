@@ -10,7 +10,7 @@ from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.cycle import last_cycle
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions.model import Mission
+from punchlist.missions.model import Mission, Pillar
 from punchlist.missions.planning.prompts import updates_text
 from punchlist.runs.model import Run
 
@@ -19,7 +19,7 @@ async def chat(run: Run, context: WorkflowContext) -> str:
     mission = await context.mission(run) if run.mission_id else None
     pillar = await context.pillar(run) if run.pillar_id else None
     agent = context.agent(run.agent)
-    remark = None if mission is None or pillar is not None else partial(_news, context, mission)
+    remark = partial(_situation, context, mission, pillar) if mission is not None else None
     request = NewMessage("user", "text", "")
     answered = 0
     while True:
@@ -32,10 +32,14 @@ async def chat(run: Run, context: WorkflowContext) -> str:
         answered += 1
 
 
-def _news(context: WorkflowContext, mission: Mission) -> str:
-    """Reports from other chats, which the Lead does not see in the mission chat (M9)."""
+def _situation(context: WorkflowContext, mission: Mission, pillar: Pillar | None) -> str:
+    """Goals, metrics and capacity; for the Lead also the reports from other chats (M9)."""
     services = context.services
-    return updates_text(services.briefing.updates(mission, last_cycle(services.store, mission)))
+    overview = services.briefing.overview(mission, pillar)
+    if pillar is not None:
+        return overview
+    news = updates_text(services.briefing.updates(mission, last_cycle(services.store, mission)))
+    return "\n\n".join(filter(None, (overview, news)))
 
 
 async def _next_turn(run: Run, context: WorkflowContext) -> str | None:

@@ -48,7 +48,7 @@ class _TodoState(TypedDict):
 
 async def execute(run: Run, context: WorkflowContext) -> str:
     mission, pillar = await context.mission(run), await context.pillar(run)
-    feedback: str | None = None
+    feedback: list[str] = []
     rounds = policy_of(mission).max_reviews + 1
     for number in range(1, rounds + 1):
         todo = await _read_todo(run, context, number, feedback)
@@ -65,12 +65,12 @@ async def execute(run: Run, context: WorkflowContext) -> str:
         status = await context.step(f"seen.{number}", lambda: _status(run, context))
         if status not in OPEN:
             return f"The todo is {status}."
-        feedback = review["text"] or review["why"]
-        text = _with_heading(run, number, feedback)
+        feedback.append(review["text"] or review["why"])
+        text = _with_heading(run, number, feedback[-1])
         await context.post(f"feedback.{number}", run, run.conversation_id, NoticeKind.TODO_FEEDBACK, text)
 
     async def ask() -> None:
-        why = f"The Lead has sent it back {rounds} times. The last feedback: {feedback}"
+        why = f"The Lead has sent it back {rounds} times. The last feedback: {feedback[-1]}"
         await context.call(_end_work, run, context, why)
 
     await context.step("escalate", ask)
@@ -82,11 +82,15 @@ def _end_work(run: Run, context: WorkflowContext, why: str) -> None:
         end_work(tx, run, why)
 
 
-async def _read_todo(run: Run, context: WorkflowContext, number: int, feedback: str | None) -> _TodoState:
+async def _read_todo(run: Run, context: WorkflowContext, number: int, feedback: list[str]) -> _TodoState:
+    """`feedback` is that of the earlier rounds, oldest first."""
+
     async def read() -> _TodoState:
         todo = await _todo(run, context)
-        text = prompts.delegation_text(todo) if feedback is None else prompts.feedback_text(todo, feedback)
-        return {"status": todo.status.value, "text": text}
+        request = prompts.delegation_text(todo)
+        if feedback:
+            request = prompts.feedback_text(todo, feedback[-1], feedback[:-1])
+        return {"status": todo.status.value, "text": request}
 
     return await context.step(f"look.{number}", read)
 

@@ -6,11 +6,25 @@ the limits of its parts, however long the chat is.
 
 from __future__ import annotations
 
-from punchlist.kernel.text import visible
+from typing import Final
+
+from punchlist.kernel.text import ELLIPSIS, visible
 from punchlist.missions.directives.model import Directive
 from punchlist.missions.directives.service import in_force
 from punchlist.missions.model import Mission
 from punchlist.storage.store import Store
+
+MAX_LENGTH: Final = 22_000
+"""Characters, about 5,500 tokens. Only what follows the directives is shortened."""
+_LEFT_OUT: Final = f"{ELLIPSIS} [left out: too long. Read the rest with mission_todo_list.]"
+
+
+def bounded_state(mission: str, remark: str) -> str:
+    """The state of a mission, followed by what the turn itself is told, within `MAX_LENGTH`."""
+    room = MAX_LENGTH - len(mission)
+    if len(remark) > room:
+        remark = remark[: max(room - len(_LEFT_OUT) - 1, 0)] + "\n" + _LEFT_OUT
+    return "\n\n".join(filter(None, (mission, remark)))
 
 
 def mission_state(store: Store, mission: Mission) -> str:

@@ -67,6 +67,13 @@ class PromptData:
             mission, planning_reports, capacity, overdue_report, escalations, self.updates(mission, since)
         )
 
+    def overview(self, mission: Mission, pillar: Pillar | None = None) -> str:
+        """Goals, metrics and capacity of a mission, or of one of its pillars."""
+        views = self._metrics_by_pillar(mission)
+        metrics = [view for slug, group in views.items() if pillar is None or slug == pillar.slug for view in group]
+        goals = mission.description if pillar is None else pillar.description
+        return prompts.overview_text(goals, metrics, self.todos.capacity(mission.slug))
+
     def updates(self, mission: Mission, since: str) -> LeadUpdates:
         """New results in the TODO chats, and todos in progress without an open run (M9)."""
         posted = [

@@ -27,6 +27,11 @@ MAX_LINES: Final = 60
 """For metrics, strategies, pillars and questions."""
 MAX_LINE_LENGTH: Final = 300
 MAX_BLOCK_LENGTH: Final = 4_000
+MAX_CHAT_METRICS: Final = 20
+MAX_GOALS_LENGTH: Final = 2_000
+MAX_EARLIER: Final = 5
+"""Rounds of an execution whose feedback is repeated."""
+MAX_EARLIER_LENGTH: Final = 1_000
 
 _AGES: Final = (
     (60 * 86_400, 30 * 86_400, "month"),
@@ -167,16 +172,28 @@ def lead_review_prompt(
 
 def delegation_text(todo: MissionTodo) -> str:
     """The task of an owner, in the pillar's TODO chat (M8)."""
-    parts = [f"Execute: {_sentence(todo.title)}"]
-    if todo.description.strip():
-        parts.append(f"Description: {_block(todo.description)}")
-    if todo.completion_criteria.strip():
-        parts.append(f"Completion criteria: {_block(todo.completion_criteria)}")
+    parts = [
+        f"Execute: {_sentence(todo.title)}",
+        *_todo_parts(todo),
+        "Use available tools. Report back when done.",
+        f"(TODO id {todo.id}. Your answer is your report; the Mission Lead reviews it.)",
+    ]
+    return "\n\n".join(parts)
+
+
+def _todo_parts(todo: MissionTodo) -> list[str]:
+    """Everything that the work is judged by, for every round of an execution."""
+    blocks = {
+        "Description": todo.description,
+        "Justification": todo.justification,
+        "Completion criteria": todo.completion_criteria,
+    }
+    parts = [f"{name}: {_block(text)}" for name, text in blocks.items() if text.strip()]
+    if todo.completion_check:
+        parts.append(f"Check: {_line(todo.completion_check)}")
     if todo.deadline:
         parts.append(f"Deadline: {_line(todo.deadline)}")
-    parts.append("Use available tools. Report back when done.")
-    parts.append(f"(TODO id {todo.id}. Your answer is your report; the Mission Lead reviews it.)")
-    return "\n\n".join(parts)
+    return parts
 
 
 def review_prompt(todo: MissionTodo, result: str, check: str | None = None) -> str:
@@ -197,12 +214,15 @@ def review_prompt(todo: MissionTodo, result: str, check: str | None = None) -> s
     return "\n\n".join(parts)
 
 
-def feedback_text(todo: MissionTodo, feedback: str) -> str:
-    """The Lead's feedback, for the owner."""
-    return (
-        f"Feedback on: {_sentence(todo.title)}\n\n{block_quote(feedback)}\n\n"
-        f"Continue the work and report back when done.\n\n(TODO id {todo.id}. Your answer is your report.)"
-    )
+def feedback_text(todo: MissionTodo, feedback: str, earlier: Sequence[str] = ()) -> str:
+    """The Lead's feedback, for the owner, with the whole todo and the feedback of earlier rounds."""
+    parts = [f"Feedback on: {_sentence(todo.title)}", block_quote(feedback), *_todo_parts(todo)]
+    if earlier:
+        quotes = [block_quote(text, MAX_EARLIER_LENGTH) for text in earlier[-MAX_EARLIER:]]
+        parts.append("\n\n".join(["Feedback of earlier rounds, oldest first:", *quotes]))
+    parts.append("Continue the work and report back when done.")
+    parts.append(f"(TODO id {todo.id}. Your answer is your report.)")
+    return "\n\n".join(parts)
 
 
 def overdue_note(todo: MissionTodo) -> str:
@@ -263,6 +283,23 @@ def _escalation_line(escalation: Escalation) -> str:
     # Without the last line, which explains the command line to people.
     question = " ".join(escalation.question.splitlines()[:2])
     return f"- {_line(question)} (todo id {escalation.todo_id})"
+
+
+def overview_text(goals: str, metrics: Sequence[MetricView], capacity: Capacity) -> str:
+    """Goals, metrics and capacity, for an answer in a chat (M10)."""
+    lines = [metric_line(metric)[:MAX_LINE_LENGTH] for metric in metrics]
+    shown, left = lines[:MAX_CHAT_METRICS], len(lines) - MAX_CHAT_METRICS
+    more = [f"{ELLIPSIS} and {left} more"] if left > 0 else []
+    return "\n".join(
+        [
+            f"Goals: {_block(goals, MAX_GOALS_LENGTH) or '(none written down)'}",
+            "Metrics:",
+            *(shown or ["(none)"]),
+            *more,
+            f"Active TODOs: {capacity.active}/{capacity.active_limit}. "
+            f"Backlog: {capacity.backlog}/{capacity.backlog_limit}.",
+        ]
+    )
 
 
 def updates_text(updates: LeadUpdates) -> str:

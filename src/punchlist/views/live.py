@@ -1,0 +1,137 @@
+"""Activity: the events of a mission, a conversation or everything, in order, and live as they are written.
+
+Each event has a sequence number. A reader that stopped continues after the last number it has seen, also in another
+process. PostgreSQL assigns numbers before transactions commit, so a lower number can become visible after a higher one:
+a gap in the numbers is waited for, until it is filled or older than `GAP_SECONDS` (a transaction that was rolled back
+leaves one forever).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from heapq import merge
+from typing import Any, Final
+
+from punchlist.errors import InvalidInput
+from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.clock import timestamp
+from punchlist.missions.changes import find_mission
+from punchlist.storage.change_watch import ChangeWatch
+from punchlist.storage.store import Store, Transaction
+from punchlist.views import activity_repository
+from punchlist.views.activity_repository import ActivityEntry
+
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 500
+GAP_SECONDS: Final = 2.0
+_NO_LIMIT: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityPage:
+    entries: Sequence[ActivityEntry]
+    """Oldest first."""
+    last: int
+    """The sequence number to continue after."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"items": [camel_json(entry) for entry in self.entries], "last": self.last}
+
+
+def read_activity(
+    store: Store,
+    *,
+    mission: str | None = None,
+    conversation_id: str | None = None,
+    since: datetime | None = None,
+    after: int = 0,
+    limit: int = DEFAULT_LIMIT,
+) -> ActivityPage:
+    """The events after a sequence number, or from a moment on."""
+    with store.read() as tx:
+        if since is not None:
+            after = max(after, _number_before(tx, timestamp(since)))
+        chats = _chats(tx, mission, conversation_id)
+        found = _entries(tx, chats, after, _NO_LIMIT, max(1, min(limit, MAX_LIMIT)))
+    return ActivityPage(found, found[-1].seq if found else after)
+
+
+def _chats(tx: Transaction, mission: str | None, conversation_id: str | None) -> list[str] | None:
+    """The conversations to read; None for all."""
+    if mission is not None and conversation_id is not None:
+        raise InvalidInput("mission, conversationId: only one of them can be given")
+    if mission is not None:
+        return activity_repository.chats_of_mission(tx, find_mission(tx, mission).id)
+    return None if conversation_id is None else [conversation_id]
+
+
+def _entries(tx: Transaction, chats: list[str] | None, after: int, until: int, limit: int) -> list[ActivityEntry]:
+    page = {"after": after, "until": until, "most": limit}
+    if chats is None:
+        return activity_repository.entries(tx, **page)
+    # Each list is in order and at most a page long, so a page of all of them costs no more with a long log.
+    found = (activity_repository.entries_in_conversation(tx, conversation_id=chat, **page) for chat in chats)
+    return [entry for entry, _ in zip(merge(*found), range(limit), strict=False)]
+
+
+def _number_before(tx: Transaction, moment: str) -> int:
+    """The last sequence number before a moment, by bisection: times follow the numbers."""
+    low, high = 0, activity_repository.newest_number(tx) or 0
+    while low < high:
+        middle = (low + high) // 2
+        row = activity_repository.first_from(tx, middle + 1)
+        if row is None or row[1] >= moment:
+            high = middle
+        else:
+            low = row[0]
+    return low
+
+
+@dataclass(slots=True)
+class LiveFeed:
+    """A subscription by mission, by conversation or to everything. `last` resumes after a sequence number."""
+
+    store: Store
+    last: int
+    mission: str | None = None
+    conversation_id: str | None = None
+    monotonic: Callable[[], float] = time.monotonic
+    _settled: int = field(init=False)
+    _gap_since: float | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._settled = self.last
+
+    def poll(self, limit: int = MAX_LIMIT) -> list[ActivityEntry]:
+        """The new events, oldest first; at most `limit`."""
+        with self.store.read() as tx:
+            chats = _chats(tx, self.mission, self.conversation_id)
+            self._settle(activity_repository.next_numbers(tx, self._settled, MAX_LIMIT))
+            found = _entries(tx, chats, self.last, self._settled, limit)
+        self.last = found[-1].seq if len(found) == limit else self._settled
+        return found
+
+    def events(self, *, wait_seconds: float = 1.0) -> Iterator[ActivityEntry]:
+        """Events as they are written by this process or others, without end."""
+        with ChangeWatch(self.store) as watch:
+            while True:
+                found = self.poll()
+                yield from found
+                if not found:
+                    watch.wait(min(wait_seconds, GAP_SECONDS))
+
+    def _settle(self, numbers: Sequence[int]) -> None:
+        """Advance to the last number before a gap. A gap that is old enough is skipped."""
+        for number in numbers:
+            if number != self._settled + 1 and self._settled and not self._gap_is_old():
+                return
+            self._settled, self._gap_since = number, None
+
+    def _gap_is_old(self) -> bool:
+        now = self.monotonic()
+        if self._gap_since is None:
+            self._gap_since = now
+        return now - self._gap_since >= GAP_SECONDS

@@ -1,0 +1,94 @@
+"""Series by day, activity since a moment, and live subscriptions."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import StoppedClock
+from tests.contract.missions import BUILD, SLUG, Team, developer_experience
+
+from punchlist.conversations.model import NoticeKind
+from punchlist.errors import InvalidInput
+from punchlist.missions import chats
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
+from punchlist.storage.open import open_store
+from punchlist.storage.store import Store
+from punchlist.views.live import GAP_SECONDS, LiveFeed, read_activity
+from punchlist.views.series import read_series
+
+
+@pytest.fixture
+def team(store: Store) -> Team:
+    return developer_experience(store)
+
+
+@pytest.mark.spec("M15")
+@pytest.mark.spec("X4")
+def test_series_count_each_day(store: Store, team: Team, clock: StoppedClock) -> None:
+    todo = team.todo_in(TodoStatus.BACKLOG)
+    team.todo_in(TodoStatus.PENDING)
+    clock.advance(days=1)
+    team.update(todo, TodoAction.PROMOTE)
+    team.update(todo, TodoAction.START)
+    clock.advance(days=1)
+    team.todos.complete(team.lead, SLUG, todo.id, "done")
+    series = read_series(store, SLUG, days=4)
+    flow = [tuple(day.counts.values()) for day in series.flow]
+    assert flow == [(0, 0, 0, 0, 0), (1, 1, 0, 0, 0), (0, 1, 1, 0, 0), (0, 1, 0, 1, 0)]
+    assert [each[1:] for each in series.throughput] == [(BUILD, 1, 0)]
+    assert (series.cycle_times.todos, series.cycle_times.median_seconds) == (1, 86_400)
+    assert [(each.pillar, each.runs) for each in series.spend] == [(BUILD, 1)]
+    assert series.as_json()["flow"][3]["completed"] == 1
+    with pytest.raises(InvalidInput, match="days"):
+        read_series(store, SLUG, days=0)
+
+
+@pytest.mark.spec("X5")
+def test_activity_is_read_since_a_moment_and_by_place(store: Store, team: Team, clock: StoppedClock) -> None:
+    team.create("before")
+    clock.advance(hours=1)
+    moment = clock.now
+    created = team.create("after")
+    page = read_activity(store, mission=SLUG, since=moment)
+    assert [(entry.action, entry.subject) for entry in page.entries] == [("create", created.id)]
+    assert read_activity(store, mission=SLUG, after=page.last).entries == []
+    everything = read_activity(store, limit=3)
+    assert len(everything.entries) == 3
+    assert read_activity(store, after=everything.last, limit=1).entries[0].seq > everything.last
+    assert read_activity(store, conversation_id="another").entries == []
+    with pytest.raises(InvalidInput, match="only one"):
+        read_activity(store, mission=SLUG, conversation_id="another")
+
+
+@pytest.mark.spec("M15")
+def test_a_subscription_continues_after_its_last_number_and_sees_other_writers(
+    store: Store, database: str, team: Team
+) -> None:
+    feed = LiveFeed(store, read_activity(store, limit=500).last, mission=SLUG)
+    assert feed.poll() == []
+    other = open_store(database)
+    try:
+        with other.write() as tx:
+            chats.post(tx, team.system, team.mission.conversation_id, NoticeKind.NOTE, "from another connection")
+        [entry] = [next(feed.events())]
+        todo = team.create("more")
+        resumed = LiveFeed(other, entry.seq, conversation_id=team.mission.conversation_id)
+        assert [(each.action, each.subject) for each in resumed.poll()] == [("create", todo.id)]
+        assert resumed.poll() == []
+    finally:
+        other.close()
+
+
+@pytest.mark.spec("M15")
+def test_a_gap_in_the_numbers_is_waited_for(store: Store, team: Team) -> None:
+    now = 0.0
+    feed = LiveFeed(store, 4, monotonic=lambda: now)
+    feed._settle([5, 7, 8])
+    assert feed._settled == 5
+    feed._settle([6, 7, 9])
+    assert feed._settled == 7
+    now = GAP_SECONDS / 2
+    feed._settle([9])
+    assert feed._settled == 7
+    now = GAP_SECONDS
+    feed._settle([9])
+    assert feed._settled == 9

@@ -23,6 +23,7 @@ SUBJECTS: Final = (
     "agent",
     "claims",
     "missions",
+    "views",
     "engine",
     "install",
 )

@@ -43,6 +43,7 @@ class MetricPlot:
     points: Sequence[ReadingInterval]
     """Oldest first."""
     marks: Sequence[MetricMark]
+    """The newest ones, oldest first."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -84,11 +85,17 @@ def read_metric(
         else:
             shown = [ReadingInterval(at, value, value, value, 1) for at, value in found]
         completed = view_repository.completions(
-            tx, stream=event_stream(mission.id), since=low, until=high, most=MAX_MARKS
+            tx,
+            stream=event_stream(mission.id),
+            since=low,
+            until=high,
+            # A slug contains no wildcard of LIKE.
+            pattern=f'%"metrics_impacted":[%"{metric.slug}"%',
+            most=MAX_MARKS,
         )
         marks = [
             MetricMark(at, todo_id, view_repository.title_of(tx, todo_id) or "")
-            for at, todo_id, data in completed
+            for at, todo_id, data in reversed(completed)
             if metric.slug in json.loads(data)["metrics_impacted"]
         ]
     return MetricPlot(metric, low, high, thinned, shown, marks)

@@ -103,9 +103,11 @@ class ReadingInterval(NamedTuple):
 
 
 _IN_RANGE: Final = "FROM metric_readings WHERE metric_id = :metric_id AND at >= :since AND at < :until"
-first_and_last: Final = SelectOne[tuple[str | None, str | None]](tuple, f"SELECT min(at), max(at) {_IN_RANGE}")
+# A subquery with one min or max reads one entry of the index, several of them in one query read all.
+_LAST: Final = f"(SELECT max(at) {_IN_RANGE})"
+first_and_last: Final = SelectOne[tuple[str | None, str | None]](tuple, f"SELECT (SELECT min(at) {_IN_RANGE}), {_LAST}")
 _interval: Final = SelectOne(
-    ReadingInterval._make, f"SELECT max(at), avg(value), min(value), max(value), count(*) {_IN_RANGE}"
+    ReadingInterval._make, f"SELECT {_LAST}, avg(value), min(value), max(value), count(*) {_IN_RANGE}"
 )
 readings_in_range: Final = SelectAll[tuple[str, float]](
     tuple, f"SELECT at, value {_IN_RANGE} ORDER BY at, position LIMIT :most"
@@ -115,9 +117,9 @@ completions: Final = SelectAll[tuple[str, str, str]](
     tuple,
     "SELECT at, subject, data FROM events WHERE substr(stream, 1, 8) = 'mission:' "
     f"AND to_status IN ({_TODO_STATUSES}) AND stream = :stream AND at >= :since AND at < :until "
-    """AND to_status = 'completed' AND data LIKE '%"metrics_impacted":%' ORDER BY at LIMIT :most""",
+    "AND to_status = 'completed' AND data LIKE :pattern ORDER BY at DESC LIMIT :most",
 )
-"""Time, todo id and event data of the completions that name metrics."""
+"""Time, todo id and event data of the completions whose data match, newest first."""
 title_of: Final = SelectOne[str](first_column, "SELECT title FROM mission_todos WHERE id = :id")
 
 

@@ -1,0 +1,156 @@
+"""The views on SQLite with 10,000 todos, 100,000 messages, 100,000 readings and 10,000 runs: the 95th percentile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from time import perf_counter
+from typing import Any, Final
+
+from bench.figures import Bench, Figure, Limits
+from bench.missions import ended_todo
+from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations.model import NewMessage
+from punchlist.conversations.service import Conversations
+from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.clock import system_clock, timestamp
+from punchlist.kernel.events import Change
+from punchlist.kernel.ids import new_id
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.changes import event_stream
+from punchlist.missions.config import file
+from punchlist.missions.metrics import repository as metric_repository
+from punchlist.missions.model import MetricReading, MissionScope, NewMissionTodo
+from punchlist.missions.service import Missions
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.service import MissionTodos
+from punchlist.runs import repository as run_repository
+from punchlist.runs.lifecycle import RunStatus
+from punchlist.runs.model import Run, RunKind
+from punchlist.storage import event_log
+from punchlist.storage.open import open_store
+from punchlist.storage.store import Store
+from punchlist.views.board import BoardFilter, read_board
+from punchlist.views.chat import read_chat
+from punchlist.views.live import LiveFeed, read_activity
+from punchlist.views.metrics import read_metric
+from punchlist.views.runs import read_runs
+from punchlist.views.series import read_series
+from punchlist.views.todo_detail import read_detail, read_transcript
+
+SLUG: Final = "bench"
+METRIC: Final = "build-time"
+PERSON: Final = MissionScope("bench", Actor(Role.PERSON, "bench"))
+LIMIT: Final = 0.025
+_METRIC: Final = {"name": "Build time", "slug": METRIC, "target": 60, "direction": "down"}
+FILE: Final = json.dumps(
+    {"name": "Bench", "slug": SLUG, "pillars": [{"name": "Speed", "slug": "speed", "metrics": [_METRIC]}]}
+)
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    quick = bench.sizes.rounds < 1_000
+    todos, rows = (200, 1_000) if quick else (10_000, 100_000)
+    with closing(open_store(str(bench.folder / "views.db"))) as store:
+        todo_id, chat = fill(store, todos, rows)
+        newest = read_activity(store, since=system_clock()).last
+        calls: dict[str, Callable[[], Any]] = {
+            "board": lambda: read_board(store, SLUG, limit=100),
+            "board with archived todos": lambda: read_board(store, SLUG, BoardFilter(archived=True), limit=100),
+            "board, search without a match": lambda: read_board(
+                store, SLUG, BoardFilter(search="nothing", archived=True), limit=100
+            ),
+            "todo detail": lambda: read_detail(store, todo_id),
+            "todo transcript": lambda: read_transcript(store, todo_id),
+            "chat, newest": lambda: read_chat(store, chat),
+            "chat, from the middle": lambda: read_chat(store, chat, before=rows // 2),
+            "metric, all readings": lambda: read_metric(store, SLUG, METRIC),
+            "metric, 30 days": lambda: read_metric(store, SLUG, METRIC, since=system_clock() - timedelta(days=30)),
+            "runs": lambda: read_runs(store),
+            "runs of a mission that failed": lambda: read_runs(store, mission=SLUG, status=RunStatus.FAILED),
+            "activity since a moment": lambda: read_activity(
+                store, mission=SLUG, since=system_clock() - timedelta(days=1)
+            ),
+            "series, 30 days": lambda: read_series(store, SLUG),
+            "live, one poll": LiveFeed(store, newest, mission=SLUG).poll,
+        }
+        for name, call in calls.items():
+            yield Figure(f"view: {name}, p95", [percentile(call, 40)], limits=Limits(seconds=LIMIT))
+
+
+def percentile(call: Callable[[], Any], rounds: int) -> float:
+    """The 95th percentile of the seconds of a call."""
+    call()
+    times = []
+    for _ in range(rounds):
+        begin = perf_counter()
+        call()
+        times.append(perf_counter() - begin)
+    return sorted(times)[int(rounds * 0.95) - 1]
+
+
+def fill(store: Store, todos: int, rows: int) -> tuple[str, str]:
+    """The id of an ended todo with a run, and the chat with the messages."""
+    missions = Missions(store, Conversations(store))
+    mission = missions.apply(PERSON, file.parse_mission(FILE), FILE).mission
+    [state] = missions.pillars(mission)
+    pillar, [metric] = state.pillar, state.metrics
+    for number in range(40):
+        MissionTodos(store).create(PERSON, SLUG, NewMissionTodo(pillar.slug, f"todo {number}", "Work to do. " * 10))
+    now, chat = system_clock(), pillar.todo_conversation_id
+    ended = [
+        ended_todo(mission, pillar.id, timestamp(now - timedelta(days=300) * number / todos)) for number in range(todos)
+    ]
+    times = [timestamp(now - timedelta(days=300) * number / rows) for number in range(rows)]
+    with store.write() as tx:
+        assert mission_repository.mission(tx, mission.id)
+        for todo in ended:
+            todo_repository.insert_todo(tx, todo)
+        runs = [_run(todo.id, mission.id, pillar.id, chat, todo.created_at) for todo in ended]
+        tx.run_many(run_repository.insert_run, [run._asdict() for run in runs])
+        readings = [
+            MetricReading(new_id(), mission.id, metric.id, number, number % 97, at, "bench", "")
+            for number, at in enumerate(times, start=1)
+        ]
+        tx.run_many(metric_repository.insert_reading, [reading._asdict() for reading in readings])
+        message = NewMessage("system", "note", "A message about the work. " * 8)
+        conversation_repository.add_messages(tx, chat, None, [message] * rows)
+        steps = (
+            (None, "pending", "create"),
+            ("pending", "in_progress", "start"),
+            ("in_progress", "completed", "complete"),
+        )
+        stream, actor = event_stream(mission.id), str(PERSON.actor)
+        data = {"metrics_impacted": ["other"]}
+        changes = [
+            Change(stream, mission.conversation_id, actor, action, todo.id, before, after, "bench", data)
+            for todo in ended
+            for before, after, action in steps
+        ]
+        changes += [
+            Change(stream, mission.conversation_id, actor, "record_reading", reading.id, None, None, "bench", {})
+            for reading in readings
+        ]
+        event_log.append(tx, *changes)
+    return ended[0].id, chat
+
+
+def _run(todo_id: str, mission_id: str, pillar_id: str, chat: str, at: str) -> Run:
+    return Run(
+        id=new_id(),
+        kind=RunKind.EXECUTE,
+        status=RunStatus.DONE,
+        mission_id=mission_id,
+        pillar_id=pillar_id,
+        todo_id=todo_id,
+        conversation_id=chat,
+        agent="owner",
+        request="{}",
+        created_by="bench",
+        created_at=at,
+        changed_at=at,
+        ended_at=at,
+        cost=0.5,
+    )

@@ -17,15 +17,30 @@ EXTRA_OF: Final = {
     "openai": "agent",
     "pydantic": "agent",
     "pydantic_ai": "agent",
+    "textual": "agent",
     "croniter": "missions",
     "dbos": "missions",
+    "jinja2": "missions",
+    "markdown_it": "missions",
+    "nh3": "missions",
+    "segno": "missions",
     "sqlalchemy": "missions",
     "starlette": "missions",
     "uvicorn": "missions",
     "psycopg": "postgres",
+    "apprise": "notify",
+    "opentelemetry": "otel",
+    "pywebpush": "push",
 }
 """Optional packages and the extra that installs each."""
-FEATURES: Final = {"agent": "The agent", "missions": "Mission support", "postgres": "PostgreSQL support"}
+FEATURES: Final = {
+    "agent": "The agent",
+    "missions": "Mission support",
+    "postgres": "PostgreSQL support",
+    "notify": "Notification services",
+    "otel": "OpenTelemetry",
+    "push": "Web push",
+}
 
 
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:

@@ -1,0 +1,1 @@
+"""Mission control in the browser, and the HTTP API behind it."""

@@ -34,6 +34,7 @@ from punchlist.conversations.model import Message, MessageRole, NewMessage, Scop
 from punchlist.conversations.service import Conversations, conversation_change
 from punchlist.errors import Conflict, StoreDamaged
 from punchlist.integrations import messages
+from punchlist.integrations.call_journal import NO_JOURNAL, Journal
 from punchlist.integrations.native_copy import NativeListCopies
 from punchlist.integrations.session_history import (
     EARLIER_LIST_KEY,
@@ -57,6 +58,7 @@ from punchlist.verification.model import CheckOutcome
 
 if TYPE_CHECKING:
     from punchlist.integrations.host_checks import HostChecks
+    from punchlist.integrations.host_evidence import ClaimedItem
     from punchlist.integrations.item_checks import CheckedItem
     from punchlist.integrations.session_goals import SessionGoals
 
@@ -83,6 +85,8 @@ class StopDecision:
     """The person gets no notice."""
     notes: tuple[str, ...] = ()
     """What the person is told besides, such as checks that were not run."""
+    questioned: tuple[str, ...] = ()
+    """The ids of the completed items that the agent is asked about."""
 
     @property
     def prompt(self) -> str | None:
@@ -165,8 +169,11 @@ class HookService(NativeListCopies):
         background: Sequence[tuple[str, str]] = (),
         worked: bool = True,
         deadline: float = math.inf,
+        journal: Journal = NO_JOURNAL,
     ) -> StopDecision:
         """The agent wants to stop. The checks of the items that it completed are run first (V2).
+
+        It is asked once about completed items for which it made no call (V1), as far as `journal` has its calls.
 
         `host_limit` is the number of continuations in a row that the host accepts while nothing changes, `background`
         the kind and description of its running tasks, `worked` whether the agent used a tool since the last prompt,
@@ -178,10 +185,32 @@ class HookService(NativeListCopies):
             state = self._load(scope, session)
         not_run = tuple(messages.check_not_run(item) for item in checked if item.result.outcome is CheckOutcome.NOT_RUN)
         failed = [item for item in checked if item.result.outcome is CheckOutcome.FAILED]
-        decided = self._decide_stop(scope, state, host_limit, background, worked, messages.checks_failed(failed))
+        # Others may work on the same list: the agent is asked about what it completed itself.
+        claims = [item for item in self._claims(scope, state, journal) if item.id in journal.claimed]
+        problems = _paragraphs(messages.checks_failed(failed), messages.claims_questioned(claims))
+        decided = self._decide_stop(scope, state, host_limit, background, worked, problems)
         if decided.decision == Stop(Reason.COMPLETED, NOTHING_OPEN) and self._may_check(state):
-            decided = self._decide_goal(scope, state, deadline) or decided
-        return replace(decided, notes=(*decided.notes, *not_run))
+            if claims:
+                decided = self._continue(scope, state, problems)
+            else:
+                decided = self._decide_goal(scope, state, deadline) or decided
+        asked = tuple(item.id for item in claims) if decided.prompt is not None else ()
+        return replace(decided, notes=(*decided.notes, *not_run), questioned=asked)
+
+    def list_written(self, scope: Scope, session: str | None, journal: Journal) -> list[str]:
+        """The agent has written its list. Returns the ids of the completed items that nothing supports (V1)."""
+        state = self._load(scope, session)
+        return [item.id for item in self._claims(scope, state, journal)]
+
+    def _claims(self, scope: Scope, state: SessionState, journal: Journal) -> list[ClaimedItem]:
+        """The completed items without evidence that the agent is to be asked about. The others get their evidence."""
+        if not journal.since or not self._may_check(state):
+            return []
+        from punchlist.integrations.host_evidence import HostEvidence
+
+        unproven = HostEvidence(self._store, self._conversations).attach(scope, state, journal)
+        is_limit_reached = len(state.continuations) >= self._agent.limits.continuations
+        return [] if is_limit_reached else [item for item in unproven if item.id not in journal.questioned]
 
     def _decide_goal(self, scope: Scope, state: SessionState, deadline: float) -> StopDecision | None:
         """What the session's goal asks for when the list is clear (V3); None if the agent may stop."""

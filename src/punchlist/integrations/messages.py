@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from punchlist.integrations.item_checks import CheckedItem
     from punchlist.verification.model import Check, CheckResult
 
+JUDGED_AS_MET: Final = "The judge found that the goal is met."
+STILL_JUDGED: Final = "The judge has not decided yet whether the goal is met: `punchlist goal show` tells."
 _MAX_REQUEST_LENGTH: Final = 1_000
 _MAX_COMMAND_LENGTH: Final = 200
 _MAX_NAMED: Final = 10

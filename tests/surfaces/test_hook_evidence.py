@@ -11,7 +11,7 @@ from tests.conftest import Cli
 from tests.surfaces.conftest import Hook
 from tests.surfaces.mcp_client import WireClient
 
-from punchlist.integrations.call_journal import MAX_SIZE, CallJournal, JournalCall, has_failed
+from punchlist.integrations.call_journal import MAX_SIZE, CallJournal, ReportedCall, has_failed
 
 
 def write(client: WireClient, hook: Hook, **statuses: str) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def test_a_journal_stays_small_and_skips_what_it_cannot_read(tmp_path: Path) -> 
     journal = CallJournal(tmp_path, "s1")
     journal.add_list("2026-01-01T00:00:00.000Z")
     for number in range(3_000):
-        journal.add_call(JournalCall(f"2026-01-02T00:00:00.{number:06}Z", "Bash", f"make {number}" + "x" * 100))
+        journal.add_call(ReportedCall(f"2026-01-02T00:00:00.{number:06}Z", "Bash", f"make {number}" + "x" * 100))
     (file,) = (tmp_path / "calls").iterdir()
     assert file.stat().st_size < MAX_SIZE + 1_000
     with file.open("ab") as out:

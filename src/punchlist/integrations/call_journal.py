@@ -33,7 +33,7 @@ _PATH_ARGUMENTS: Final = ("file_path", "filePath", "path", "notebook_path")
 
 
 @dataclass(frozen=True, slots=True)
-class JournalCall:
+class ReportedCall:
     at: str
     tool: str
     summary: str
@@ -41,16 +41,16 @@ class JournalCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Journal:
+class ReportedCalls:
     since: str = ""
     """The calls after this moment were reported; empty if none were."""
-    calls: tuple[JournalCall, ...] = ()
+    calls: tuple[ReportedCall, ...] = ()
     claimed: frozenset[str] = frozenset()
     """The ids of completed items without evidence, about which the agent was not asked yet."""
     questioned: frozenset[str] = frozenset()
 
 
-NO_JOURNAL: Final = Journal()
+NO_CALLS: Final = ReportedCalls()
 
 
 class CallJournal:
@@ -58,7 +58,7 @@ class CallJournal:
         self._folder = folder / FOLDER
         self._file = self._folder / hashlib.sha256(session.encode()).hexdigest()[:_NAME_LENGTH]
 
-    def add_call(self, call: JournalCall) -> None:
+    def add_call(self, call: ReportedCall) -> None:
         fields = {"at": call.at, "tool": call.tool, "summary": call.summary, "changed": call.changed}
         self._append({name: value for name, value in fields.items() if value})
 
@@ -77,15 +77,15 @@ class CallJournal:
         """The agent is asked about these items now, and not again."""
         self._append({"questioned": sorted(items)})
 
-    def read(self) -> Journal:
+    def read(self) -> ReportedCalls:
         try:
             handle = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
-            return NO_JOURNAL
+            return NO_CALLS
         try:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
-                return NO_JOURNAL
+                return NO_CALLS
             return _parse(os.pread(handle, 2 * MAX_SIZE, max(0, status.st_size - 2 * MAX_SIZE)))
         finally:
             os.close(handle)
@@ -123,14 +123,14 @@ class CallJournal:
         shorter.replace(self._file)
 
 
-def describe_host_call(tool: str, arguments: Any, at: str, redact: Callable[[str], str]) -> JournalCall:
+def describe_host_call(tool: str, arguments: Any, at: str, redact: Callable[[str], str]) -> ReportedCall:
     """A call in one line, without secrets."""
     values = arguments if isinstance(arguments, Mapping) else {}
     chosen = next((values[name] for name in _SUMMARY_ARGUMENTS if isinstance(values.get(name), str)), None)
     summary = chosen if chosen is not None else _compact(arguments)
     named = next((values[name] for name in _PATH_ARGUMENTS if isinstance(values.get(name), str)), "")
     changed = named if tool.lower() in _WRITERS else ""
-    return JournalCall(at, excerpt(tool), _line(redact(summary)), _line(redact(changed)))
+    return ReportedCall(at, excerpt(tool), _line(redact(summary)), _line(redact(changed)))
 
 
 def has_failed(response: Any) -> bool:
@@ -158,8 +158,8 @@ def _compact(arguments: Any) -> str:
         return ""
 
 
-def _parse(data: bytes) -> Journal:
-    calls: list[JournalCall] = []
+def _parse(data: bytes) -> ReportedCalls:
+    calls: list[ReportedCall] = []
     claimed, questioned = set[str](), set[str]()
     times: list[str] = []
     reported = False
@@ -172,9 +172,9 @@ def _parse(data: bytes) -> Journal:
             questioned |= _ids(line["questioned"])
         elif isinstance(line.get("at"), str) and isinstance(line.get("tool"), str):
             summary, changed = str(line.get("summary", "")), str(line.get("changed", ""))
-            calls.append(JournalCall(line["at"], excerpt(line["tool"]), _line(summary), _line(changed)))
+            calls.append(ReportedCall(line["at"], excerpt(line["tool"]), _line(summary), _line(changed)))
     since = times[0] if times and reported else ""
-    return Journal(since, tuple(calls), frozenset(claimed - questioned), frozenset(questioned))
+    return ReportedCalls(since, tuple(calls), frozenset(claimed - questioned), frozenset(questioned))
 
 
 def _lines(data: bytes) -> Iterator[dict[str, Any]]:

@@ -31,7 +31,7 @@ from punchlist.conversations.model import Message, MessageRole, NewMessage, Scop
 from punchlist.conversations.service import Conversations, conversation_change
 from punchlist.errors import Conflict, StoreDamaged
 from punchlist.integrations import messages
-from punchlist.integrations.call_journal import NO_JOURNAL, Journal
+from punchlist.integrations.call_journal import NO_CALLS, ReportedCalls
 from punchlist.integrations.native_copy import NativeListCopies
 from punchlist.integrations.session_history import (
     CONFIRMATION,
@@ -133,7 +133,7 @@ class HookService(NativeListCopies):
         background: Sequence[tuple[str, str]] = (),
         worked: bool = True,
         deadline: float = math.inf,
-        journal: Journal = NO_JOURNAL,
+        journal: ReportedCalls = NO_CALLS,
     ) -> StopDecision:
         """The agent wants to stop. The checks of the items that it completed are run first (V2).
 
@@ -161,12 +161,12 @@ class HookService(NativeListCopies):
         asked = tuple(item.id for item in claims) if decided.prompt is not None else ()
         return replace(decided, notes=(*decided.notes, *not_run), questioned=asked)
 
-    def list_written(self, scope: Scope, session: str | None, journal: Journal) -> list[str]:
+    def list_written(self, scope: Scope, session: str | None, journal: ReportedCalls) -> list[str]:
         """The agent has written its list. Returns the ids of the completed items that nothing supports (V1)."""
         state = self._load(scope, session)
         return [item.id for item in self._claims(scope, state, journal)]
 
-    def _claims(self, scope: Scope, state: SessionState, journal: Journal) -> list[ClaimedItem]:
+    def _claims(self, scope: Scope, state: SessionState, journal: ReportedCalls) -> list[ClaimedItem]:
         """The completed items without evidence that the agent is to be asked about. The others get their evidence."""
         if not journal.since or not self._may_check(state):
             return []

@@ -14,7 +14,7 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, NotFound
-from punchlist.integrations.call_journal import Journal, JournalCall
+from punchlist.integrations.call_journal import ReportedCall, ReportedCalls
 from punchlist.integrations.session_state import SessionState
 from punchlist.kernel.actors import SYSTEM
 from punchlist.plan.lifecycle import PlanStatus
@@ -36,7 +36,7 @@ class ClaimedItem:
     turn_id: str | None = None
     """The turn of a plan todo; None for an item of the checklist."""
 
-    def calls_for(self, calls: Sequence[JournalCall]) -> list[EvidenceCall]:
+    def calls_for(self, calls: Sequence[ReportedCall]) -> list[EvidenceCall]:
         return [
             evidence_call(call.tool, call.summary, "", call.changed)
             for call in calls
@@ -54,7 +54,7 @@ class HostEvidence:
         self._plans = Plans(store)
         self._checklists = Checklists(store, conversations)
 
-    def attach(self, scope: Scope, state: SessionState, journal: Journal) -> list[ClaimedItem]:
+    def attach(self, scope: Scope, state: SessionState, journal: ReportedCalls) -> list[ClaimedItem]:
         """Keep the evidence with each item that has any. Returns the items that have none.
 
         Items that were completed before calls were reported are left out: their work was invisible.

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0010"
+SCHEMA_VERSION: Final = "0013"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "5eea14c399d1786ca7cc5fb0fc51d35cb9d0e55dee09569960b5b1c1fcf94348",
-    "postgresql": "0af327a311446f0c6e695e7e7872fe3ba5d4c1488ff641589ff032c5209b399f",
+    "sqlite": "1021da6d577faa741c0e447f43ec3b6e2cc54fdcb75c97854302bbcaef3045dd",
+    "postgresql": "23b0ef7eced1ab4bc06a3fd5715f6c61cc482600f225f26199332b9fd4497037",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

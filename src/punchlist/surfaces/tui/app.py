@@ -86,8 +86,10 @@ class PunchlistApp(App[str]):
                     self.call_from_thread(self._data_changed)
 
     def _data_changed(self) -> None:
-        screen = next((one for one in reversed(self.screen_stack) if isinstance(one, HomeScreen | ConversationScreen)))
-        screen.data_changed()
+        shown = (one for one in reversed(self.screen_stack) if isinstance(one, HomeScreen | ConversationScreen))
+        screen = next(shown, None)
+        if screen is not None:
+            screen.data_changed()
 
     async def in_thread(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.to_thread(work, *args, **kwargs)

@@ -156,7 +156,9 @@ class Backend:
 
     # --- a conversation -------------------------------------------------------------------------------------
 
-    def page(self, session: str, *, before: int | None = None, after: int | None = None, limit: int = PAGE) -> EntryPage:
+    def page(
+        self, session: str, *, before: int | None = None, after: int | None = None, limit: int = PAGE
+    ) -> EntryPage:
         """A page of the history; the newest one by default. Empty if the session does not exist yet."""
         try:
             found = read_chat(self.services.store, session, before=before, after=after, limit=limit)
@@ -204,9 +206,7 @@ class Backend:
         except NotFound:
             return TurnFigures(model=name)
         limit = agent.limits.continuations if agent.todo_driven else None
-        figures = TurnFigures(
-            model=self.model, limit=limit, budget=agent.limits.cost, token_budget=agent.limits.tokens
-        )
+        figures = TurnFigures(model=self.model, limit=limit, budget=agent.limits.cost, token_budget=agent.limits.tokens)
         if turn is None:
             return figures
         with suppress(PunchlistError):

@@ -26,8 +26,8 @@ def diff_lines(text: str, width: int) -> list[Content]:
             inside = True
         is_file = line.startswith(_FILES)
         style = "bold $quiet" if is_file else _STYLES.get(line[:1], "") if inside else ""
+        is_changed = style.startswith(("$added", "$removed"))
         for piece in fold(Content(line), width):
-            if style.startswith(("$added", "$removed")):
-                piece = piece.pad_right(max(width - piece.cell_length, 0))
-            lines.append(piece.stylize_before(style) if style else piece)
+            whole = piece.pad_right(max(width - piece.cell_length, 0)) if is_changed else piece
+            lines.append(whole.stylize_before(style) if style else whole)
     return lines

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 ENDED_CALLS: Final = frozenset({"success", "error", "cancelled"})
-SUBJECTS: Final = ("command", "path", "pattern", "query", "mission", "title", "todoId")
+SUBJECTS: Final = ("command", "path", "pattern", "query", "mission", "title")
 """Arguments that say best what a call is about, best first."""
 
 

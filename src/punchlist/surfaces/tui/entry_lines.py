@@ -65,13 +65,13 @@ def _indented(content: Content) -> Content:
 
 
 def _note(entry: NoteEntry, width: int, expanded: bool) -> list[Content]:
-    parts = block(entry.text.strip()).split("\n")
-    shown = parts if expanded else parts[:1]
-    more = f"  (+{len(parts) - 1} lines)" if len(parts) > 1 and not expanded else ""
-    first = assemble((f"{shown[0]}{more}", "$quiet"))
-    lines = hang(first, width, Content.styled("· ", "$quiet"))
-    for part in shown[1:]:
-        lines += hang(Content.styled(part, "$quiet"), width, "  ")
+    dot = Content.styled("· ", "$quiet")
+    if not expanded:
+        first = next(iter(block(entry.text.strip()).split("\n")), "")
+        return [cut(Content("").join([dot, Content.styled(first, "$quiet")]), width)]
+    lines: list[Content] = []
+    for number, part in enumerate(block(entry.text.strip()).split("\n")):
+        lines += hang(Content.styled(part, "$quiet"), width, dot if number == 0 else "  ")
     return lines
 
 
@@ -97,7 +97,7 @@ def call_header(entry: CallEntry, width: int, *, expanded: bool, now: float | No
     head = assemble(
         (f"{SIGNS[state]} ", STYLES[state]), (line(entry.tool, 60), "bold" if not entry.depth else ""), "  "
     )
-    subject = Content(line(entry.subject, 300))
+    subject = Content(line(list_change(entry) or entry.subject, 300))
     outcome = Content.styled(_outcome(entry, expanded), "$quiet")
     time = Content.styled(_time(entry, now), "$quiet")
     gap = Content("  ") if subject.plain and outcome.plain else Content("")
@@ -108,11 +108,40 @@ def _outcome(entry: CallEntry, expanded: bool) -> str:
     match entry.status:
         case "awaiting_approval":
             return "needs your approval"
-        case "success" if not expanded:
+        case "success" if not expanded and not list_change(entry):
             return line(next((part for part in entry.output.splitlines() if part.strip()), ""), 200)
         case "cancelled" if not expanded:
             return line(entry.output or "cancelled", 200)
     return ""
+
+
+def list_change(entry: CallEntry) -> str:
+    """What a call of a list tool changed; empty for other calls, and for calls that have not succeeded."""
+    if entry.status != "success":
+        return ""
+    match entry.tool, _object(entry.output), entry.arguments:
+        case "create_todo", {"created": [*created]}, _:
+            return f"{len(created)} planned: {'; '.join(str(each.get('title', '')) for each in created)}"
+        case "complete_todo", {"title": title, "retry": True, "outcome": outcome}, _:
+            return f"“{title}” failed and will be retried: {outcome}"
+        case "complete_todo", {"title": title, "outcome": outcome}, _:
+            return f"“{title}”: {outcome}"
+        case "start_todo" | "wait_todo", {"title": title}, _:
+            return f"“{title}”"
+        case "list_todo", {"summary": {"total": total}}, _:
+            return f"{total} tasks"
+        case "TodoWrite", _, {"todos": [*todos]}:
+            done = sum(isinstance(each, dict) and each.get("status") == "completed" for each in todos)
+            return f"{done}/{len(todos)} done"
+    return ""
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _time(entry: CallEntry, now: float | None) -> str:
@@ -131,7 +160,9 @@ def call_body(entry: CallEntry, width: int) -> list[Content]:
             [
                 part
                 for name, value in entry.arguments.items()
-                for part in hang(Content(_value(value)), width - len(_EDGE), Content.styled(f"{line(name)}: ", "$quiet"))
+                for part in hang(
+                    Content(_value(value)), width - len(_EDGE), Content.styled(f"{line(name)}: ", "$quiet")
+                )
             ]
         )
     output = _output(entry.output, width, first=MAX_LINES)
@@ -178,8 +209,7 @@ def call_diff(tool: str, arguments: Mapping[str, Any]) -> str:
 
 def _unified(path: str, old: str, new: str) -> list[str]:
     return [
-        part.rstrip("\n")
-        for part in difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
+        part.rstrip("\n") for part in difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
     ]
 
 

@@ -5,7 +5,9 @@ One message is drawn by one widget line by line, so a long conversation costs no
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 BULLETS: Final = "•◦▪"
+_QUOTE: Final = "▎ "
 _HEADINGS: Final = {"h1": "bold underline $primary", "h2": "bold $primary", "h3": "bold"}
 _EMPHASIS: Final = {"strong": "bold", "em": "italic", "s": "strike", "link": "underline $primary"}
 _MAX_HIGHLIGHTED: Final = 8_000
@@ -50,56 +53,61 @@ class _Renderer:
         self._lists: list[int | None] = []
         """The next number of each open list; None for bullets."""
 
-    def render(self, tokens: list[Token]) -> None:
-        position = 0
-        while position < len(tokens):
-            token = tokens[position]
-            match token.type:
-                case "heading_open":
-                    style = _HEADINGS.get(token.tag, "bold $quiet")
-                    self._write(inline(tokens[position + 1]).stylize_before(style))
-                    self._gap()
-                case "paragraph_open":
-                    self._write(inline(tokens[position + 1]))
-                    if not token.hidden:
-                        self._gap()
-                case "fence" | "code_block":
-                    self._code(token.content, token.info.split()[0] if token.info.split() else "")
-                case "blockquote_open":
-                    self._indents.append("▎ ")
-                case "blockquote_close":
-                    self._indents.pop()
-                    if self._lines and not self._lines[-1].plain.strip("▎ "):
-                        self._lines.pop()
-                    self._gap()
-                case "bullet_list_open":
-                    self._lists.append(None)
-                case "ordered_list_open":
-                    self._lists.append(int(token.attrGet("start") or 1))
-                case "bullet_list_close" | "ordered_list_close":
-                    self._lists.pop()
-                    if not self._lists:
-                        self._gap()
-                case "list_item_open":
-                    self._begin_item()
-                case "list_item_close":
-                    self._indents.pop()
-                    self._marker = None
-                case "hr":
-                    self._put(Content.styled("─" * (self._width - self._indent_width), "$rule"))
-                    self._gap()
-                case "table_open":
-                    position = self._table(tokens, position)
-                case "html_block":
-                    self._write(Content(token.content.rstrip()))
-                    self._gap()
-            position += 1
+        self._handlers: dict[str, Callable[[Sequence[Token]], None]] = {
+            "heading_open": self._heading,
+            "paragraph_open": self._paragraph,
+            "fence": self._code,
+            "code_block": self._code,
+            "blockquote_open": lambda _: self._indents.append(_QUOTE),
+            "blockquote_close": self._end_quote,
+            "bullet_list_open": lambda _: self._lists.append(None),
+            "ordered_list_open": lambda tokens: self._lists.append(int(tokens[0].attrGet("start") or 1)),
+            "bullet_list_close": self._end_list,
+            "ordered_list_close": self._end_list,
+            "list_item_open": self._begin_item,
+            "list_item_close": self._end_item,
+            "hr": self._rule,
+            "table_open": self._table,
+        }
+
+    def render(self, tokens: Sequence[Token]) -> None:
+        for position, token in enumerate(tokens):
+            if handler := self._handlers.get(token.type):
+                handler(tokens[position:] if token.nesting == 1 else [token])
+
+    def _heading(self, tokens: Sequence[Token]) -> None:
+        self._write(inline(tokens[1]).stylize_before(_HEADINGS.get(tokens[0].tag, "bold $quiet")))
+        self._gap()
+
+    def _paragraph(self, tokens: Sequence[Token]) -> None:
+        self._write(inline(tokens[1]))
+        if not tokens[0].hidden:
+            self._gap()
+
+    def _end_quote(self, _: Sequence[Token]) -> None:
+        self._indents.pop()
+        if self._lines and not self._lines[-1].plain.strip(_QUOTE):
+            self._lines.pop()
+        self._gap()
+
+    def _end_list(self, _: Sequence[Token]) -> None:
+        self._lists.pop()
+        if not self._lists:
+            self._gap()
+
+    def _end_item(self, _: Sequence[Token]) -> None:
+        self._indents.pop()
+        self._marker = None
+
+    def _rule(self, _: Sequence[Token]) -> None:
+        self._put(Content.styled("─" * (self._width - self._indent_width), "$rule"))
+        self._gap()
 
     @property
     def _indent_width(self) -> int:
         return sum(map(len, self._indents))
 
-    def _begin_item(self) -> None:
+    def _begin_item(self, _: Sequence[Token]) -> None:
         number = self._lists[-1]
         if number is None:
             marker = f"{BULLETS[min(len(self._lists), len(BULLETS)) - 1]} "
@@ -126,26 +134,23 @@ class _Renderer:
                 self._put(wrapped)
 
     def _gap(self) -> None:
-        if self._lines and self._lines[-1].plain.strip("▎ "):
+        if self._lines and self._lines[-1].plain.strip(_QUOTE):
             self._lines.append(Content.styled("".join(self._indents), "$quiet") if self._indents else Content(""))
 
-    def _code(self, code: str, language: str) -> None:
-        for part in highlighted(code.rstrip("\n"), language).split("\n", allow_blank=True):
+    def _code(self, tokens: Sequence[Token]) -> None:
+        language = next(iter(tokens[0].info.split()), "")
+        for part in highlighted(tokens[0].content.rstrip("\n"), language).split("\n", allow_blank=True):
             for piece in fold(part, self._width - self._indent_width - 2):
                 self._put(Content("").join([Content.styled("│ ", "$rule"), piece]))
         self._gap()
 
-    def _table(self, tokens: list[Token], start: int) -> int:
-        """Write a table; returns the position of its end."""
+    def _table(self, tokens: Sequence[Token]) -> None:
         rows: list[list[Content]] = []
-        position = start
-        while tokens[position].type != "table_close":
-            match tokens[position].type:
-                case "tr_open":
-                    rows.append([])
-                case "inline":
-                    rows[-1].append(inline(tokens[position]))
-            position += 1
+        for token in takewhile(lambda token: token.type != "table_close", tokens):
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type == "inline":
+                rows[-1].append(inline(token))
         columns = max(map(len, rows))
         room = max((self._width - self._indent_width - 3 * (columns - 1)) // columns, 4)
         widths = [
@@ -154,16 +159,13 @@ class _Renderer:
         for number, row in enumerate(rows):
             cells = [row[at].wrap(widths[at]) if at < len(row) else [Content("")] for at in range(columns)]
             for height in range(max(map(len, cells))):
-                parts = [
-                    (cell[height] if height < len(cell) else Content("")) for cell in cells
-                ]
+                parts = [(cell[height] if height < len(cell) else Content("")) for cell in cells]
                 padded = [part.pad_right(max(widths[at] - part.cell_length, 0)) for at, part in enumerate(parts)]
                 line = Content.styled(" │ ", "$rule").join(padded)
                 self._put(line.stylize_before("bold") if number == 0 else line)
             if number == 0:
                 self._put(Content.styled("─┼─".join("─" * size for size in widths), "$rule"))
         self._gap()
-        return position
 
 
 def inline(token: Token) -> Content:
@@ -172,31 +174,31 @@ def inline(token: Token) -> Content:
     styles: list[str] = []
     links: list[str] = []
     for child in token.children or ():
-        match child.type:
-            case "text" | "html_inline":
-                parts.append(Content.styled(child.content, " ".join(styles)))
-            case "code_inline":
-                parts.append(Content.styled(child.content, "$code"))
-            case "softbreak":
-                parts.append(Content(" "))
-            case "hardbreak":
-                parts.append(Content("\n"))
-            case "image":
-                parts.append(Content.styled(f"[image: {child.content or child.attrGet('src')}]", "$quiet"))
-            case "link_open":
-                styles.append(_EMPHASIS["link"])
-                links.append(str(child.attrGet("href") or ""))
-            case "link_close":
-                styles.pop()
-                address = links.pop()
-                # The address is always on the screen: a text cannot pretend to lead elsewhere.
-                if address and (not parts or parts[-1].plain != address):
-                    parts.append(Content.styled(f" ({address})", "$quiet"))
-            case _ if child.nesting == 1:
-                styles.append(_EMPHASIS.get(child.tag, ""))
-            case _ if child.nesting == -1:
-                styles.pop()
+        if child.nesting == 1:
+            styles.append(_EMPHASIS.get("link" if child.type == "link_open" else child.tag, ""))
+            links.append(str(child.attrGet("href") or ""))
+        elif child.nesting == -1:
+            styles.pop()
+            address = links.pop()
+            # The address is always on the screen: a text cannot pretend to lead elsewhere.
+            if address and (not parts or parts[-1].plain != address):
+                parts.append(Content.styled(f" ({address})", "$quiet"))
+        else:
+            parts.append(_inline_part(child, " ".join(styles)))
     return Content("").join(parts)
+
+
+def _inline_part(token: Token, style: str) -> Content:
+    match token.type:
+        case "code_inline":
+            return Content.styled(token.content, "$code")
+        case "softbreak":
+            return Content(" ")
+        case "hardbreak":
+            return Content("\n")
+        case "image":
+            return Content.styled(f"[image: {token.content or token.attrGet('src')}]", "$quiet")
+    return Content.styled(token.content, style)
 
 
 def highlighted(code: str, language: str) -> Content:

@@ -17,7 +17,7 @@ from punchlist.surfaces.tui.entries import Entry
 from punchlist.surfaces.tui.entry_lines import summary_line
 from punchlist.surfaces.tui.markdown_lines import text_lines
 from punchlist.surfaces.tui.screen_state import HomeRow, HomeState
-from punchlist.surfaces.tui.todo_panel import TodoChange, TodoPanel
+from punchlist.surfaces.tui.todo_panel import TodoPanel
 
 if TYPE_CHECKING:
     from punchlist.surfaces.tui.app import PunchlistApp
@@ -55,7 +55,7 @@ class Peek(Vertical):
         yield TodoPanel(id="peek-todos")
         yield Input(placeholder="Your answer", compact=False)
 
-    def update(self, row: HomeRow | None, state: HomeState) -> None:  # type: ignore[override]
+    def update(self, row: HomeRow | None, state: HomeState) -> None:
         if not self.has_class("-shown"):
             return
         changed = row is None or self._row is None or row.id != self._row.id
@@ -122,6 +122,3 @@ def _read(backend: object, session: str) -> tuple[TodoList, Sequence[Entry]]:
 
     assert isinstance(backend, Backend)
     return backend.todos(session), backend.page(session, limit=PREVIEW * 2).entries
-
-
-__all__ = ["Peek", "TodoChange"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from textual.content import Content
 from textual.widgets import Static
@@ -17,7 +17,7 @@ HIGH_CONTEXT = 0.8
 
 @dataclass(frozen=True, slots=True)
 class StatusValues:
-    figures: TurnFigures = TurnFigures()
+    figures: TurnFigures = field(default_factory=TurnFigures)
     mode: str = "default"
     waiting: int = 0
     working: bool = False

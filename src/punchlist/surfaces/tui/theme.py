@@ -1,7 +1,7 @@
 """Colours and signs of the terminal application.
 
-Colour has one meaning everywhere: amber needs you, blue works, green is done, red failed, grey is quiet. Each state also
-has a sign of its own shape, so that nothing depends on colour alone. Code names meanings (`$working`), never colours.
+Colour has one meaning everywhere: amber needs you, blue works, green is done, red failed, grey is quiet. Each state has
+a sign of its own shape besides, so nothing depends on colour alone. Code names meanings (`$working`), never colours.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ class TranscriptView(ScrollView, can_focus=True):
         padding: 0 1;
         scrollbar-size-vertical: 1;
         overflow-x: hidden;
+        overflow-y: scroll;
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,7 +59,7 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("end,G", "scroll_end", "Newest", show=False),
         Binding("left_square_bracket,ctrl+up", "select(-1)", "Previous card", show=False),
         Binding("right_square_bracket,ctrl+down", "select(1)", "Next card", show=False),
-        Binding("enter,space", "toggle", "Open or close card"),
+        Binding("enter,space", "toggle_card", "Open or close card"),
     ]
 
     class Needed(Message):
@@ -79,6 +80,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self._selected: str | None = None
         self.follows = True
         """Whether the view stays at the newest entry."""
+        self._is_sticking = False
         self._started: dict[str, float] = {}
 
     # --- entries ----------------------------------------------------------------------------------------------
@@ -130,7 +132,7 @@ class TranscriptView(ScrollView, can_focus=True):
         height = sum(len(self._lines(block)) for block in added)
         self._layout(shift=height)
 
-    def remove(self, id: str) -> None:
+    def drop(self, id: str) -> None:
         if id in self._places:
             del self._blocks[self._places[id]]
             self._index()
@@ -175,10 +177,19 @@ class TranscriptView(ScrollView, can_focus=True):
         self._tops = tops
         self.virtual_size = Size(self._width, top)
         if self.follows:
-            self.scroll_end(animate=False, immediate=True)
+            self._stick()
+            # The region may change with this layout, for example when the list appears.
+            self.call_after_refresh(self._stick)
         elif shift:
             self.scroll_to(y=self.scroll_y + shift, animate=False, immediate=True)
         self.refresh()
+
+    def _stick(self) -> None:
+        """Scroll to the end, if the view follows it."""
+        if self.follows:
+            self._is_sticking = True
+            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True, force=True)
+            self._is_sticking = False
 
     def _gap_after(self, place: int) -> int:
         """A blank line between a group of cards and the text that follows."""
@@ -222,10 +233,12 @@ class TranscriptView(ScrollView, can_focus=True):
             return block.drawn[row]
         if selection is not None and (span := selection.get_span(at)) is not None:
             start, end = span
-            style = self.screen.get_component_rich_style("screen--selection")
-            content = content.stylize(Style.from_rich_style(self.app.console, style), start, None if end == -1 else end)
+            style = self.screen.get_visual_style("screen--selection")
+            content = content.stylize(style, start, None if end == -1 else end)
         if marked:
-            content = content.pad_right(max(width - content.cell_length, 0)).stylize_before("on $block-cursor-background")
+            content = content.pad_right(max(width - content.cell_length, 0)).stylize_before(
+                "on $block-cursor-background"
+            )
         strip = self._strip(content, base, width).apply_offsets(0, at)
         if selection is None and not marked:
             block.drawn[row] = strip
@@ -259,7 +272,7 @@ class TranscriptView(ScrollView, can_focus=True):
         self.scroll_to_region(region, animate=False, immediate=True)
         self.refresh()
 
-    def action_toggle(self) -> None:
+    def action_toggle_card(self) -> None:
         if self._selected is not None:
             self.toggle(self._selected)
 
@@ -298,6 +311,8 @@ class TranscriptView(ScrollView, can_focus=True):
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
+        if self._is_sticking:
+            return
         self.follows = new_value >= self.max_scroll_y - 1
         if new_value <= NEAR < self.max_scroll_y or (new_value == 0 and new_value != old_value):
             self.post_message(self.Needed(older=True))
@@ -323,10 +338,11 @@ class TranscriptView(ScrollView, can_focus=True):
         return selection.extract("\n".join(self.line_texts())), "\n"
 
     def selection_updated(self, selection: Selection | None) -> None:
+        del selection
         for block in self._blocks:
             block.drawn.clear()
         self.refresh()
 
 
 def _can_open(entry: Entry) -> bool:
-    return isinstance(entry, CallEntry) or (isinstance(entry, NoteEntry) and "\n" in entry.text.strip())
+    return isinstance(entry, CallEntry | NoteEntry)

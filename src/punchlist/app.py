@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from punchlist.tools.tool_session import ToolSite
     from punchlist.trust import Trust
     from punchlist.views.inbox import Inbox
+    from punchlist.views.live_hub import LiveHub
     from punchlist.views.todos import SessionTodos
 
 
@@ -97,6 +98,8 @@ class Services:
                 raise
 
     def close(self) -> None:
+        if "live" in self.__dict__:
+            self.live.close()
         if self._store is not None:
             self._store.close()
 
@@ -145,6 +148,12 @@ class Services:
         from punchlist.views.inbox import Inbox
 
         return Inbox(self)
+
+    @cached_property
+    def live(self) -> LiveHub:
+        from punchlist.views.live_hub import LiveHub
+
+        return LiveHub(self.store)
 
     @cached_property
     def missions(self) -> Missions:

@@ -24,12 +24,18 @@ from punchlist.errors import Conflict, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.processes import is_running
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
+from punchlist.views.live_text import LiveText, LiveTextFeed
 
 ME = Actor(Role.PERSON, "me")
 QUICK = "- Done.\n"
 THINKS = "- {text: Done., delay: 60}\n"
 COMMAND = "- calls: [{tool: run_command, arguments: {command: 'touch began; sleep 60'}}]\n- Done.\n"
 ASKS = "- calls: [{tool: run_command, arguments: {command: touch made}}]\n- Done.\n"
+STREAMS = f"""
+- text: "{"word " * 30}"
+  stream: 0.5
+  calls: [{{tool: run_command, arguments: {{command: "echo printed; sleep 60"}}}}]
+"""
 STARTER = """
 import sys, time
 from pathlib import Path
@@ -169,6 +175,28 @@ def test_killing_the_process_that_started_a_turn_does_not_harm_it(services: Serv
         starter.kill()
     assert services.conversations.turn(turn_id).open
     assert (ended(services, turn_id).end_reason or "").startswith("completed")
+
+
+@pytest.mark.spec("S8", "C14")
+def test_text_and_output_are_seen_elsewhere_while_they_appear(services: Services, project: Path) -> None:
+    model = script(project, STREAMS)
+    with services.live.subscribe(conversation_id="s") as subscription:
+        started = start_turn(services, "s", "Tell me.", model=model, mode="yolo")
+        texts: dict[str | None, str] = {None: ""}
+
+        def heard(wanted: str) -> bool:
+            for item in subscription.read(timeout=0.1):
+                if isinstance(item, LiveText):
+                    texts[item.call_id] = texts.get(item.call_id, "") + item.text
+            return any(wanted in text for text in texts.values())
+
+        eventually(lambda: heard("word"), "the first word arrives")
+        assert services.conversations.turn_messages(started.turn.id)[1:] == []
+        eventually(lambda: heard("printed"), "the output arrives")
+        assert texts[None].count("word") == 30
+        assert interrupt_turn(services, "s", actor=ME) is not None
+        ended(services, started.turn.id)
+    assert LiveTextFeed(services.store).poll() == []
 
 
 @pytest.mark.spec("S10")

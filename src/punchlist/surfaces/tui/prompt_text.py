@@ -63,7 +63,7 @@ class PromptText(TextArea):
     def insert_text(self, text: str) -> None:
         self.replace(text, *self.selection, maintain_selection_offset=False)
 
-    def check_consume_key(self, key: str, character: str | None) -> bool:
+    def check_consume_key(self, key: str, character: str | None = None) -> bool:
         # On an empty prompt, `?` shows the keys instead of being typed.
         return bool(self.text) and super().check_consume_key(key, character)
 

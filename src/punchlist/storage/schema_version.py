@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0010"
+SCHEMA_VERSION: Final = "0014"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "5eea14c399d1786ca7cc5fb0fc51d35cb9d0e55dee09569960b5b1c1fcf94348",
-    "postgresql": "0af327a311446f0c6e695e7e7872fe3ba5d4c1488ff641589ff032c5209b399f",
+    "sqlite": "1e2e484398d6821e2da7f6ddc6fe8ba7b35c75ddb7358e9ce694ce98ca5d579d",
+    "postgresql": "7d54ec90cc7507ab0407b65913a6db9c752dccdd62354c2081ecbde45f8a98b1",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -124,6 +124,19 @@ class RunSession:
         """Continue the turn that was interrupted or that waits."""
         return self._complete(resume_session(self.runtime, choose, self._signal), choose)
 
+    def deliver(self, choose: Choose) -> TurnResult:
+        """Run a turn for the next queued message."""
+        return self._complete(self._deliver(choose), choose)
+
+    async def _deliver(self, choose: Choose) -> TurnResult:
+        if (outcome := await self._queued(choose)) is not None:
+            return outcome
+        session = self.runtime.site.scope.conversation_id
+        raise NotFound(
+            f"Session {session!r} has no message to deliver: its queue is empty, or its turn is open (`punchlist run "
+            "--resume` continues it)."
+        )
+
     def finish_open(self, choose: Choose, agent: str) -> TurnResult:
         """Continue the session's turn; else work on its open items; else deliver a queued message."""
         return self._complete(self._finish_open(choose, agent), choose)

@@ -57,7 +57,7 @@ KEYS: Final[tuple[KeyAction, ...]] = (
         KeyScope.APP,
         ("command_palette", "ctrl+p", "Commands"),
         ("show_keys", "f1", ".Keys that are valid here"),
-        ("copy_mode", "ctrl+y", ".Select and copy text with the keyboard"),
+        ("copy_mode", "f2", ".Select and copy text with the keyboard"),
     ),
     *_actions(
         KeyScope.COMPOSER,

@@ -10,28 +10,37 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.worker import get_current_worker
 
 from punchlist.errors import PunchlistError
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.tui.backend import Backend
+from punchlist.surfaces.tui.composer import Composer
+from punchlist.surfaces.tui.composer_source import SessionSource
 from punchlist.surfaces.tui.conversation_screen import ConversationScreen
 from punchlist.surfaces.tui.home_screen import HomeScreen
-from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval
+from punchlist.surfaces.tui.key_sheet import show_keys
+from punchlist.surfaces.tui.prompt_history import PromptHistory
+from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval, Severity
+from punchlist.surfaces.tui.slash_commands.builtin import BUILT_IN, open_registry
+from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
+from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
+from punchlist.surfaces.tui.slash_results import SlashResults
 from punchlist.surfaces.tui.theme import THEMES, choose_theme
 from punchlist.surfaces.tui.todo_panel import TodoChange
+from punchlist.views.live_text import LiveText
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from punchlist.surfaces.tui.entries import CallEntry
+
 P = ParamSpec("P")
 T = TypeVar("T")
-Severity = Literal["information", "warning", "error"]
 MODES: Final = ("default", "auto-edit", "plan")
 """The modes that Shift+Tab goes through. `yolo` is set by `/mode` only."""
 QUIT_SECONDS: Final = 2.0
@@ -55,6 +64,7 @@ class PunchlistApp(App[str]):
         self._quit_at = 0.0
         self._title = ""
         self.running_session: str | None = None
+        self._slash_registry: SlashRegistry | None = None
 
     def on_mount(self) -> None:
         for theme in THEMES.values():
@@ -67,7 +77,8 @@ class PunchlistApp(App[str]):
             self.open_conversation(self._first_session)
             if self._goal:
                 self.submit(self._first_session, self._goal)
-        self.run_worker(self._watch, thread=True, group="watch", name="changes")
+        self.run_worker(self._follow(), group="live", name="live")
+        self.run_worker(self._load_commands(), group="commands")
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         # The names of meanings exist in every theme, also in Textual's own.
@@ -75,20 +86,28 @@ class PunchlistApp(App[str]):
 
     # --- changes ------------------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        """Tell the screen about every write, by this process or another. Runs in a thread."""
-        from punchlist.storage.change_watch import ChangeWatch
+    async def _follow(self) -> None:
+        """Give the screen every event and all streamed text, of this process and others."""
+        subscription = await asyncio.to_thread(self.backend.services.live.subscribe)
+        async with subscription:
+            self._data_changed()
+            while not subscription.closed:
+                items = await subscription.batch()
+                texts = [item for item in items if isinstance(item, LiveText)]
+                screen = self._shown
+                if texts and isinstance(screen, ConversationScreen):
+                    screen.add_live(texts)
+                if len(texts) < len(items):
+                    self._data_changed()
 
-        worker = get_current_worker()
-        with ChangeWatch(self.backend.services.store) as watch:
-            while not worker.is_cancelled:
-                if watch.wait(0.5) and not worker.is_cancelled:
-                    self.call_from_thread(self._data_changed)
+    @property
+    def _shown(self) -> HomeScreen | ConversationScreen | None:
+        """The screen below all dialogs."""
+        found = (one for one in reversed(self.screen_stack) if isinstance(one, HomeScreen | ConversationScreen))
+        return next(found, None)
 
     def _data_changed(self) -> None:
-        shown = (one for one in reversed(self.screen_stack) if isinstance(one, HomeScreen | ConversationScreen))
-        screen = next(shown, None)
-        if screen is not None:
+        if (screen := self._shown) is not None:
             screen.data_changed()
 
     async def in_thread(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -165,15 +184,74 @@ class PunchlistApp(App[str]):
         mode = self.backend.options.mode
         self.backend.options.mode = MODES[(MODES.index(mode) + 1) % len(MODES)] if mode in MODES else MODES[0]
 
+    def call_tool(self, session: str, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Make a call of the person; its card is part of the history while the application runs."""
+
+        def show(entry: CallEntry) -> None:
+            self.call_from_thread(self._show_call, session, entry)
+
+        self.act(self.backend.call_tool, session, tool, arguments, show)
+
+    def _show_call(self, session: str, entry: CallEntry) -> None:
+        if isinstance(self._shown, ConversationScreen) and self._shown.session == session:
+            self._shown.history.extend([entry])
+
+    # --- slash commands -----------------------------------------------------------------------------------------
+
+    async def _load_commands(self) -> None:
+        """Read the command files; names are completed without a database from then on."""
+        self._slash_registry, problems = await asyncio.to_thread(open_registry, self.backend.services, os.environ)
+        for problem in problems:
+            self.say(problem, "warning")
+
+    def slash_registry(self) -> SlashRegistry:
+        return self._slash_registry or SlashRegistry(BUILT_IN)
+
+    def slash_context(self, session: str) -> SlashContext:
+        screen = self._shown
+        running = isinstance(screen, ConversationScreen) and screen.state is not None and screen.state.is_running
+        backend = self.backend
+        return SlashContext(backend.services, backend.scope(session), backend.options.mode, backend.model, running)
+
+    def make_composer(self, session: str) -> Composer:
+        backend = self.backend
+        source = SessionSource(
+            backend.services, backend.scope(session), self.slash_registry, lambda: self.slash_context(session)
+        )
+        history = PromptHistory.of_project(backend.services.workspace, os.environ)
+        return Composer(source, history, id="composer")
+
     def run_slash(self, session: str, line: str) -> None:
-        del session
-        self.say(f"{line}: no commands yet", "warning")
+        self.run_worker(SlashResults(self, session).run(line, self.slash_context(session)), group="slash")
 
-    def open_search(self) -> None: ...
+    def on_conversation(self, action: str) -> None:
+        """Run an action of the conversation that is shown."""
+        if isinstance(self._shown, ConversationScreen):
+            getattr(self._shown, f"action_{action}")()
 
-    def action_keys(self) -> None: ...
+    def set_mode(self, mode: str | None) -> None:
+        if mode is not None:
+            self.backend.options.mode = mode
+            self.say(f"The mode of the next turn is {mode}.")
+            self._data_changed()
 
-    def action_resume(self) -> None: ...
+    def set_model(self, model: str | None) -> None:
+        if model is not None:
+            self.backend.options.model = model
+            self.say(f"The model of the next turn is {model}.")
+            self._data_changed()
+
+    def open_search(self, words: str) -> None:
+        self.say(f"search {words}")
+
+    def open_panel(self, dialog: DialogName, argument: str, session: str) -> None:
+        """Open a panel of its own."""
+        self.say(f"{dialog} {argument} {session}")
+
+    def action_show_keys(self) -> None:
+        show_keys(self)
+
+    # --- quitting -----------------------------------------------------------------------------------------------
 
     def action_interrupt_or_quit(self) -> None:
         """The first Ctrl+C says what a second one does."""

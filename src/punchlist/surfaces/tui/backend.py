@@ -33,7 +33,7 @@ from punchlist.views.chat import read_chat
 from punchlist.views.todos import TodoList
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from punchlist.app import Services
@@ -276,6 +276,18 @@ class Backend:
 
     def withdraw_queued(self, session: str, id: str) -> None:
         MessageQueue(self.services.store).withdraw(self.scope(session), id)
+
+    def call_tool(
+        self, session: str, tool: str, arguments: Mapping[str, Any], show: Callable[[CallEntry], None]
+    ) -> None:
+        from punchlist.surfaces.tui.person_calls import call_tool
+
+        call_tool(self.services, self.scope(session), tool, arguments, self.options.mode, show)
+
+    def run_commands(self, commands: Sequence[str]) -> dict[str, str]:
+        from punchlist.surfaces.tui.person_calls import run_commands
+
+        return run_commands(self.services, commands)
 
     # --- approvals and other requests ---------------------------------------------------------------------------
 

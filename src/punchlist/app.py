@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from punchlist.missions.metrics.service import Metrics
     from punchlist.missions.model import Mission
     from punchlist.missions.planning.prompt_data import PromptData
+    from punchlist.missions.recommendations.service import Recommendations
     from punchlist.missions.service import Missions
     from punchlist.missions.todos.checks import CompletionChecks
     from punchlist.missions.todos.service import MissionTodos
@@ -184,6 +185,12 @@ class Services:
         from punchlist.missions.directives.service import Directives
 
         return Directives(self.store)
+
+    @cached_property
+    def recommendations(self) -> Recommendations:
+        from punchlist.missions.recommendations.service import Recommendations
+
+        return Recommendations(self.store)
 
     @cached_property
     def briefing(self) -> PromptData:

@@ -11,8 +11,8 @@ from punchlist.storage.store import Database
 SCHEMA_VERSION: Final = "0014"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "1e2e484398d6821e2da7f6ddc6fe8ba7b35c75ddb7358e9ce694ce98ca5d579d",
-    "postgresql": "7d54ec90cc7507ab0407b65913a6db9c752dccdd62354c2081ecbde45f8a98b1",
+    "sqlite": "26ab2a82691bf93295ff0df79b45cb2848029877028d350c7ca5d3fee09b92de",
+    "postgresql": "1dd3485e04bac5ca83bafa33a49604617919ccd929c8f53828056dc4041910ac",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -7,20 +7,23 @@ counter. A turn runs in a process of its own, so closing or killing the applicat
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar
 
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 from textual.binding import Binding, BindingType
 
-from punchlist.errors import PunchlistError
+from punchlist.errors import ConfigError, PunchlistError
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.composer import Composer
 from punchlist.surfaces.tui.composer_source import SessionSource
 from punchlist.surfaces.tui.conversation_screen import ConversationScreen
+from punchlist.surfaces.tui.dialogs import ArgumentsDialog, parse_arguments
+from punchlist.surfaces.tui.external_editor import edit_text
 from punchlist.surfaces.tui.home_screen import HomeScreen
 from punchlist.surfaces.tui.key_sheet import show_keys
 from punchlist.surfaces.tui.prompt_history import PromptHistory
@@ -175,10 +178,37 @@ class PunchlistApp(App[str]):
     def answer_approval(
         self, approval: PendingApproval, answer: str, reason: str = "", arguments: Mapping[str, Any] | None = None
     ) -> None:
-        self.act(self.backend.answer_approval, approval, answer, reason=reason, arguments=arguments)
+        if answer == "edit" and arguments is None:
+            self._edit_arguments(approval)
+        else:
+            self.act(self.backend.answer_approval, approval, answer, reason=reason, arguments=arguments)
+
+    def _edit_arguments(self, approval: PendingApproval) -> None:
+        """Edit the arguments in `$EDITOR`, or in a dialog where it cannot be started; then run the call with them."""
+        text = json.dumps(dict(approval.arguments), indent=2, ensure_ascii=False)
+
+        def edited(arguments: dict[str, Any] | None) -> None:
+            if arguments is not None:
+                self.answer_approval(approval, "edit", arguments=arguments)
+
+        try:
+            with self.suspend():
+                written = edit_text(text + "\n", os.environ, suffix=".json")
+        except (SuspendNotSupported, ConfigError):
+            self.push_screen(ArgumentsDialog(f"Arguments of {visible(approval.tool)}", text), edited)
+            return
+        self.refresh(layout=True)
+        if written is None or written.strip() == text:
+            return
+        arguments, problem = parse_arguments(written)
+        if arguments is None:
+            self.say(problem, "error")
+            self.push_screen(ArgumentsDialog(f"Arguments of {visible(approval.tool)}", written), edited)
+        else:
+            edited(arguments)
 
     def answer_request(self, row: HomeRow, text: str) -> None:
-        del row, text
+        self.act(self.backend.answer_request, row, text)
 
     def change_mode(self) -> None:
         mode = self.backend.options.mode

@@ -30,12 +30,12 @@ MAX_REASON: Final = 2_000
 class ApprovalPanel(Vertical, can_focus=True):
     DEFAULT_CSS = """
     ApprovalPanel {
-        height: auto; max-height: 60%; border: round $needs-you; padding: 0 1; background: $background; display: none;
+        height: auto; border: round $needs-you; padding: 0 1; background: $background; display: none;
     }
     ApprovalPanel.-shown { display: block; }
     ApprovalPanel:blur { border: round $border-blurred; }
     ApprovalPanel > Static { height: auto; }
-    ApprovalPanel > VerticalScroll { height: auto; max-height: 18; margin: 1 0; scrollbar-size-vertical: 1; }
+    ApprovalPanel > VerticalScroll { height: auto; margin: 1 0; scrollbar-size-vertical: 1; }
     ApprovalPanel > Input { display: none; border: none; height: 1; padding: 0; background: $panel; }
     ApprovalPanel > Input.-shown { display: block; }
     """
@@ -105,6 +105,7 @@ class ApprovalPanel(Vertical, can_focus=True):
         if approval is None or self._now is None:
             return
         width = max(self.content_region.width, 30)
+        self.query_one(VerticalScroll).styles.max_height = max(self.screen.size.height // 2 - 9, 3)
         age = format_age(age_of(approval.asked_at, self._now))
         head = approval_head(approval, self._chosen + 1, len(self._approvals), age, width)
         self.query_one("#approval-head", Static).update(Content("\n").join(head))

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.screen import Screen
+from textual.widgets import TextArea
 
 from punchlist.surfaces.tui.approval_panel import ApprovalPanel
 from punchlist.surfaces.tui.backend import FIRST_PAGE
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 WIDE = 110
 """Columns from which the list is beside the history."""
+TALL = 40
+"""Rows from which the list and a question fit below each other."""
 QUIET_SECONDS = 1.0
 """After a key, the focus does not move on its own for this long."""
 TICK_SECONDS = 0.1
@@ -67,6 +70,7 @@ class ConversationScreen(Screen[None]):
         self._working_since = 0.0
         self._unseen = 0
         self._live = LiveBuffer()
+        self._offers_approval = False
 
     def compose(self) -> ComposeResult:
         with Container(id="conversation"):
@@ -192,11 +196,25 @@ class ConversationScreen(Screen[None]):
         panel = self.query_one(ApprovalPanel)
         was_shown = panel.approval is not None
         panel.show(state.approvals, self.app.backend.now())
-        typing = time.monotonic() - self._key_at < QUIET_SECONDS or self.composer.text
-        if panel.approval is not None and not was_shown and not typing:
-            panel.focus()
-        elif panel.approval is None and was_shown:
+        if panel.approval is None and was_shown:
             self.action_focus_prompt()
+        elif panel.approval is not None and not was_shown:
+            self._offers_approval = True
+        self._offer_approval()
+        self._arrange()
+
+    def _offer_approval(self) -> None:
+        """Focus a new question, unless the person is writing."""
+        is_writing = time.monotonic() - self._key_at < QUIET_SECONDS or self.composer.text
+        if self._offers_approval and not is_writing and self.composer.prompt.has_focus:
+            self._offers_approval = False
+            self.query_one(ApprovalPanel).focus()
+
+    def _arrange(self) -> None:
+        """Give the room of the list to a question where there is not enough for both."""
+        asks = self.query_one(ApprovalPanel).approval is not None
+        self.set_class(self.size.width >= WIDE, "-wide")
+        self.set_class(asks and self.size.height < TALL and self.size.width < WIDE, "-crowded")
 
     @property
     def composer(self) -> Composer:
@@ -220,18 +238,19 @@ class ConversationScreen(Screen[None]):
         )
 
     def _tick(self) -> None:
+        self._offer_approval()
         if self.state is not None and self.state.is_running:
             self._show_status()
             self.query_one(StatusLine).tick(animated=not self.app.reduced_motion)
             self.history.tick()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width >= WIDE, "-wide")
+        del event
+        self._arrange()
 
     # --- what the person does --------------------------------------------------------------------------------------
 
-    def on_key(self, event: events.Key) -> None:
-        del event
+    def on_text_area_changed(self, _: TextArea.Changed) -> None:
         self._key_at = time.monotonic()
 
     def on_composer_submitted(self, event: Composer.Submitted) -> None:

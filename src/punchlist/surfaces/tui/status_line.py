@@ -46,7 +46,7 @@ def status_content(values: StatusValues, width: int, frame: int | None = None) -
         state = assemble(state, (f" {format_seconds(int(values.seconds))}", "$quiet"))
     parts = [
         state,
-        Content.styled(line(figures.model or "no model", 40), "$quiet"),
+        Content.styled(_model(figures.model), "$quiet"),
         Content.styled(values.mode, "bold $failed" if values.mode == "yolo" else "$quiet"),
         Content.styled(_auto(figures), "$quiet"),
         Content.styled(_tokens(figures), "$quiet"),
@@ -62,6 +62,12 @@ def status_content(values: StatusValues, width: int, frame: int | None = None) -
         return one
     short = Content(" ").join([parts[0], *(part for part in parts[1:])])
     return Content("\n").join(short.wrap(width)[:2])
+
+
+def _model(name: str) -> str:
+    """The name without the folders of a rehearsal's file."""
+    provider, colon, model = name.partition(":")
+    return line(f"{provider}{colon}{model.rpartition('/')[2]}", 40) if name else "no model"
 
 
 def _auto(figures: TurnFigures) -> str:

@@ -131,11 +131,11 @@ class TodoPanel(Vertical):
             Option(Content("\n").join(todo_lines(item, width)), id=str(item.number)) for item in todos.items
         )
         numbers = [item.number for item in todos.items]
-        if current is not None and current.number in numbers:
+        if current is not None and current.number in numbers and self.has_focus_within:
             items.highlighted = numbers.index(current.number)
         elif (running := self._first_open(todos)) is not None:
             items.highlighted = running
-            items.scroll_to_highlight()
+            self.call_after_refresh(items.scroll_to_highlight)
 
     def _first_open(self, todos: TodoList) -> int | None:
         places = [place for place, item in enumerate(todos.items) if item.status == "in_progress"]

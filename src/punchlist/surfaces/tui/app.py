@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar
 
 from textual.app import App, SuspendNotSupported
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 
-from punchlist.errors import ConfigError, PunchlistError
+from punchlist.errors import ConfigError, PunchlistError, StoreError
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.composer import Composer
@@ -26,7 +27,11 @@ from punchlist.surfaces.tui.dialogs import ArgumentsDialog, parse_arguments
 from punchlist.surfaces.tui.external_editor import edit_text
 from punchlist.surfaces.tui.home_screen import HomeScreen
 from punchlist.surfaces.tui.key_sheet import show_keys
+from punchlist.surfaces.tui.key_table import KeyScope, bindings
+from punchlist.surfaces.tui.keymap import load_user_keys
+from punchlist.surfaces.tui.palette import SlashProvider
 from punchlist.surfaces.tui.prompt_history import PromptHistory
+from punchlist.surfaces.tui.refresh import RETRY_SECONDS
 from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval, Severity
 from punchlist.surfaces.tui.slash_commands.builtin import BUILT_IN, open_registry
 from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
@@ -53,7 +58,9 @@ REDUCED_MOTION: Final = "PUNCHLIST_REDUCED_MOTION"
 class PunchlistApp(App[str]):
     TITLE = "punchlist"
     CSS_PATH = "app.tcss"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {SlashProvider}
     BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(KeyScope.APP),
         Binding("ctrl+c", "interrupt_or_quit", "Quit", id="quit_now", show=False, priority=True, system=True),
         Binding("ctrl+q", "leave", "Quit", id="leave", show=False, priority=True),
     ]
@@ -75,6 +82,7 @@ class PunchlistApp(App[str]):
         self.theme = choose_theme(os.environ)
         if self.reduced_motion:
             self.animation_level = "none"
+        self._use_keys_of_user()
         self.push_screen(HomeScreen())
         if self._first_session is not None:
             self.open_conversation(self._first_session)
@@ -82,6 +90,12 @@ class PunchlistApp(App[str]):
                 self.submit(self._first_session, self._goal)
         self.run_worker(self._follow(), group="live", name="live")
         self.run_worker(self._load_commands(), group="commands")
+
+    def _use_keys_of_user(self) -> None:
+        keys = load_user_keys(os.environ)
+        self.set_keymap(keys.textual_keymap)
+        for problem in keys.problems:
+            self.say(problem, "warning")
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         # The names of meanings exist in every theme, also in Textual's own.
@@ -91,7 +105,13 @@ class PunchlistApp(App[str]):
 
     async def _follow(self) -> None:
         """Give the screen every event and all streamed text, of this process and others."""
-        subscription = await asyncio.to_thread(self.backend.services.live.subscribe)
+        while True:
+            try:
+                subscription = await asyncio.to_thread(self.backend.services.live.subscribe)
+                break
+            except StoreError as error:
+                self.say(str(error), "error")
+                await asyncio.sleep(RETRY_SECONDS)
         async with subscription:
             self._data_changed()
             while not subscription.closed:
@@ -253,6 +273,17 @@ class PunchlistApp(App[str]):
 
     def run_slash(self, session: str, line: str) -> None:
         self.run_worker(SlashResults(self, session).run(line, self.slash_context(session)), group="slash")
+
+    def run_or_write(self, name: str, *, needs_argument: bool) -> None:
+        """Run a command in the conversation that is shown; one that needs an argument is written into the prompt."""
+        screen = self._shown
+        if isinstance(screen, ConversationScreen) and needs_argument:
+            screen.composer.set_text(f"{name} ")
+            screen.composer.focus_prompt()
+        elif isinstance(screen, ConversationScreen):
+            self.run_slash(screen.session, name)
+        else:
+            self.run_slash(self.backend.services.current_session(), name)
 
     def on_conversation(self, action: str) -> None:
         """Run an action of the conversation that is shown."""

@@ -19,13 +19,14 @@ from punchlist.surfaces.tui.backend import FIRST_PAGE
 from punchlist.surfaces.tui.composer import Composer
 from punchlist.surfaces.tui.dialogs import ChoiceDialog
 from punchlist.surfaces.tui.display_text import line
-from punchlist.surfaces.tui.entries import CallEntry, Entry, ReplyEntry, SaidEntry
+from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.live_buffer import LiveBuffer, live_id
 from punchlist.surfaces.tui.refresh import Refresh
 from punchlist.surfaces.tui.screen_state import ConversationState, EntryPage
 from punchlist.surfaces.tui.status_line import StatusLine, StatusValues
 from punchlist.surfaces.tui.todo_panel import TodoPanel
+from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
 from punchlist.surfaces.tui.transcript_view import TranscriptView
 
 if TYPE_CHECKING:
@@ -71,8 +72,10 @@ class ConversationScreen(Screen[None]):
         self._unseen = 0
         self._live = LiveBuffer()
         self._offers_approval = False
+        self._problem = ""
 
     def compose(self) -> ComposeResult:
+        yield TooSmall()
         with Container(id="conversation"):
             yield TranscriptView(id="history")
             yield TodoPanel(id="todos")
@@ -154,7 +157,7 @@ class ConversationScreen(Screen[None]):
             self.data_changed()
         if state.is_running and not (self.state and self.state.is_running):
             self._working_since = time.monotonic()
-        self.state = state
+        self.state, self._problem = state, ""
         self.query_one(TodoPanel).show(state.todos)
         self._show_approvals(state)
         self.composer.running = state.is_running
@@ -164,7 +167,11 @@ class ConversationScreen(Screen[None]):
         self.app.conversation_changed(state)
 
     def _fail(self, message: str) -> None:
-        self.app.say(message, "error")
+        self._problem = message
+        if self.state is None:
+            self.history.replace([NoteEntry("problem", "problem", f"This conversation cannot be read.\n{message}")])
+            self.history.toggle("problem")
+        self._show_status()
 
     @property
     def history(self) -> TranscriptView:
@@ -223,6 +230,7 @@ class ConversationScreen(Screen[None]):
     def _show_status(self) -> None:
         state = self.state
         if state is None:
+            self.query_one(StatusLine).show(StatusValues(problem=self._problem))
             return
         self.query_one(StatusLine).show(
             StatusValues(
@@ -234,6 +242,7 @@ class ConversationScreen(Screen[None]):
                 time.monotonic() - self._working_since if state.is_running else 0.0,
                 len(state.queued),
                 self._unseen,
+                self._problem,
             )
         )
 
@@ -245,7 +254,7 @@ class ConversationScreen(Screen[None]):
             self.history.tick()
 
     def on_resize(self, event: events.Resize) -> None:
-        del event
+        self.set_class(is_too_small(event.size), "-tiny")
         self._arrange()
 
     # --- what the person does --------------------------------------------------------------------------------------

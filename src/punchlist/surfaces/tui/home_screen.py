@@ -21,10 +21,13 @@ from punchlist.surfaces.tui.peek import Peek
 from punchlist.surfaces.tui.refresh import Refresh
 from punchlist.surfaces.tui.screen_state import GROUPS, HomeRow, HomeState
 from punchlist.surfaces.tui.slash_commands.model import DialogName
+from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
 
 if TYPE_CHECKING:
     from punchlist.surfaces.tui.app import PunchlistApp
 
+NARROW = 100
+"""Columns below which Peek is below the rows."""
 WELCOME = """\
 Nothing here yet.
 
@@ -47,6 +50,7 @@ class HomeScreen(Screen[None]):
         self._error = ""
 
     def compose(self) -> ComposeResult:
+        yield TooSmall()
         yield Static(assemble(("punchlist", "bold $working"), ("  loading…", "$quiet")), id="home-title", markup=False)
         with Container(id="home-body"):
             yield OptionList(id="rows", markup=False)
@@ -131,7 +135,8 @@ class HomeScreen(Screen[None]):
         return assemble(("punchlist", "bold $working"), (f"  {folder}  ", "$quiet"), waiting)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < 100, "-narrow")
+        self.set_class(event.size.width < NARROW, "-narrow")
+        self.set_class(is_too_small(event.size), "-tiny")
         self.call_after_refresh(self.redraw)
 
     # --- what the person does --------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ async def _events(request: Request) -> Response:
         subscription = await hub.subscribe(filter)
     except PunchlistError as error:
         return error_problem(error)
-    return _EventStream(context, hub, subscription, after)
+    return _WebEventStream(context, hub, subscription, after)
 
 
 def _parse(request: Request) -> tuple[EventFilter, int | None]:
@@ -51,7 +51,7 @@ def _parse(request: Request) -> tuple[EventFilter, int | None]:
     return EventFilter(mission, conversation), None if after is None else int(after)
 
 
-class _EventStream(StreamingResponse):
+class _WebEventStream(StreamingResponse):
     def __init__(self, context: RequestContext, hub: EventHub, subscription: Subscription, after: int | None) -> None:
         content = _frames(context, hub, subscription, after)
         super().__init__(content, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0010"
+SCHEMA_VERSION: Final = "0014"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "5eea14c399d1786ca7cc5fb0fc51d35cb9d0e55dee09569960b5b1c1fcf94348",
-    "postgresql": "0af327a311446f0c6e695e7e7872fe3ba5d4c1488ff641589ff032c5209b399f",
+    "sqlite": "26ab2a82691bf93295ff0df79b45cb2848029877028d350c7ca5d3fee09b92de",
+    "postgresql": "1dd3485e04bac5ca83bafa33a49604617919ccd929c8f53828056dc4041910ac",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

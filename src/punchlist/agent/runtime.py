@@ -26,6 +26,7 @@ from punchlist.agent.goals import (
     judge_agent,
     judge_request,
 )
+from punchlist.agent.interrupt_watch import InterruptWatch
 from punchlist.agent.item_runner import ItemRunner
 from punchlist.agent.item_task import ItemClaims
 from punchlist.agent.list_claims import ListClaims, VerifiedChecklists, VerifiedPlans
@@ -138,7 +139,9 @@ class AgentRuntime:
             if request.goal is None and request.parent is None:
                 request = replace(request, until=await self._stored_goal(stored.id))
             claims = self._claims(request, scope)
-            async with self._tool_session(request, scope, claims) as session:
+            watch = InterruptWatch(self.site.store, stored, request.signal)
+            request = replace(request, signal=watch.signal)
+            async with watch, self._tool_session(request, scope, claims) as session:
                 deps = await self._deps(request, stored, scope, model, session, writer, claims)
                 if resumed:
                     request.budget.restore(await self._workers_usage(scope), 0.0)

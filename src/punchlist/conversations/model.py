@@ -65,6 +65,15 @@ class StoredTurn(NamedTuple):
         return TurnStatus.OPEN if self.open else TurnStatus.ENDED
 
 
+class TurnInterrupt(NamedTuple):
+    """A row of `turn_interrupts`: a request to the process that works on a turn."""
+
+    turn_id: str
+    requested_by: str
+    reason: str
+    requested_at: str
+
+
 class NewMessage(NamedTuple):
     """A message without id and position."""
 

@@ -22,6 +22,7 @@ from punchlist.conversations.model import (
     StoredSummary,
     StoredTurn,
     Trace,
+    TurnInterrupt,
 )
 from punchlist.kernel.ids import new_id
 from punchlist.storage.statements import (
@@ -75,7 +76,7 @@ def overviews(tx: Transaction, limit: int) -> list[ConversationOverview]:
 def _overview(tx: Transaction, conversation: Conversation) -> ConversationOverview:
     counts = tx.one(COUNTS, conversation_id=conversation.id)
     assert counts is not None
-    return ConversationOverview(conversation, counts[0], counts[1], _last_turn(tx, conversation.id))
+    return ConversationOverview(conversation, counts[0], counts[1], last_top_turn(tx, conversation.id))
 
 
 # --- turns -----------------------------------------------------------------------------------------------------
@@ -88,7 +89,7 @@ find_open_turn: Final = SelectOne(
 )
 """The open top-level turn."""
 # A worker's turn does not show the state of the conversation.
-_last_turn: Final = SelectOne(
+last_top_turn: Final = SelectOne(
     StoredTurn._make,
     f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id IS NULL ORDER BY started_at DESC, id DESC LIMIT 1",
 )
@@ -121,6 +122,12 @@ def update_turn(tx: Transaction, before: StoredTurn, changes: dict[str, Any]) ->
 def open_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
     return _open_child_turns(tx, turn.conversation_id, turn.started_at, turn.id)
 
+
+find_interrupt: Final = SelectOne(
+    TurnInterrupt._make, f"{_select('turn_interrupts', TurnInterrupt)} WHERE turn_id = :turn_id"
+)
+add_interrupt: Final = insert("turn_interrupts", TurnInterrupt._fields, unless="turn_id")
+"""False if the turn has one already."""
 
 # --- messages and traces ---------------------------------------------------------------------------------------
 

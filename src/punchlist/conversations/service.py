@@ -127,7 +127,7 @@ class Conversations:
                 self._own_turn(tx, scope, parent)
             elif open_turn := repository.find_open_turn(tx, scope.conversation_id):
                 if not abandoned:
-                    _check_unowned(open_turn)
+                    check_unowned(open_turn)
                 end_turn(tx, scope, open_turn, reason)
             turn = self._begin(tx, scope, reason, parent, owner)
             if request is not None:
@@ -147,7 +147,7 @@ class Conversations:
             if not turn.open:
                 raise IllegalTransition(f"Turn {turn_id} has ended ({turn.end_reason}).")
             if not abandoned:
-                _check_unowned(turn)
+                check_unowned(turn)
             return set_turn_owner(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} resumes it")
 
     def end_turn(self, scope: Scope, *, reason: str) -> StoredTurn | None:
@@ -321,8 +321,8 @@ def _advance_turn(
     )
 
 
-def _check_unowned(turn: StoredTurn) -> None:
-    """Two processes must not work on one turn."""
+def check_unowned(turn: StoredTurn) -> None:
+    """Raise if a process works on the turn: two of them must not."""
     if turn.owner is not None and is_running(turn.owner) is not False:
         raise Conflict(
             f"Process {turn.owner} works on turn {turn.id} of session {turn.conversation_id!r}. Leave it a message "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.definitions import COMPLETE_TOOL, AgentDefinition
+from punchlist.agent.live_output import LiveOutput
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.model import NewMessage, Scope, TurnScope
 from punchlist.conversations.service import MAX_TITLE_LENGTH, Conversations
@@ -55,6 +56,7 @@ class RuntimeFactory:
         self._services = services
         self._model_for = model_for
         self._mode = mode
+        self.live = LiveOutput(services.store)
 
     def build(self, task: TurnTask) -> AgentRuntime:
         services = self._services
@@ -67,6 +69,7 @@ class RuntimeFactory:
             self._model_for,
             self._mode,
             services.agents.definitions,
+            on_event=self.live.listener(task.conversation_id),
             top_level_tools=lambda turn: self._mission_tools(task, turn),
             # Results of asynchronous delegations are posted to a mission's chat.
             async_delegation=QueuedDelegation(services.store, services.conversations, task) if in_mission else None,

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0011"
+SCHEMA_VERSION: Final = "0016"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "3e15e663c2535d18c28db4ca024fbefa8328c99c1ee048490d4572768341e53c",
-    "postgresql": "d39ca1c366832f10c99b419304d15c74fe22229839f1549b31cd2b56569517d6",
+    "sqlite": "9506b6563e2e1176607f77e8e7bb224469e746ccedef6e4a656f684b586515f0",
+    "postgresql": "5f312cd78b8da6f95553ee013c5eea5c56cec9ba3d4f8f2f817eae507a646c82",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

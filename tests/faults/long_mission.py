@@ -1,8 +1,8 @@
 """The worker's side of the 120-day rehearsal: a clock that a file moves, and a model that keeps a record.
 
-All processes of one rehearsal share `clock` (seconds to add to the real time) and `outage` (until when no model is
-available, in simulated time). Each model request is one line of `requests.jsonl`; each pass of the periodic tasks of a
-worker is one byte of `passes`.
+All processes of one rehearsal share `clock` (seconds to add to the real time), `first` (the first day) and `outage`
+(until when no model is available, in simulated time). Each model request is one line of `requests.jsonl`; each pass of
+the periodic tasks of a worker is one byte of `passes`.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class RecordedModel:
         self, prompt: str, replies: int, state: str, request: ModelRequest, now: datetime
     ) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         if prompt.startswith("## TODO Planning"):
-            return ("Planned.", []) if replies else ("", _plan(prompt, now))
+            first = datetime.fromisoformat((self._folder / "first").read_text())
+            return ("Planned.", []) if replies else ("", _plan(prompt, now, (now - first).days + 1))
         if prompt.startswith("## Mission Review"):
             return _lead(replies, state, request)
         if prompt.startswith(("Execute: ", "Feedback on: ")):
@@ -137,21 +138,21 @@ def _prompt(request: ModelRequest) -> tuple[str, int]:
     return last[-1] if last else "", replies
 
 
-def _plan(prompt: str, now: datetime) -> list[tuple[str, dict[str, Any]]]:
-    """One todo every third day; every tenth one needs approval. Backlog items are recommended for promotion."""
+def _plan(prompt: str, now: datetime, day: int) -> list[tuple[str, dict[str, Any]]]:
+    """One todo every third day; some need an approval. Backlog items are recommended for promotion."""
     found = re.search(r"state of the (\w+) pillar", prompt)
     pillar = found[1].lower() if found else PILLARS[0]
-    number, day = PILLARS.index(pillar), now.toordinal()
+    number = PILLARS.index(pillar)
     calls: list[tuple[str, dict[str, Any]]] = []
-    if day % 3 == number % 3:
+    if (day + number) % 3 == 1:
         due = (now + timedelta(days=2)).date().isoformat()
-        title = f"{pillar} {day}{f' {ASKS}' if day % 10 == number else ''}"
+        title = f"{pillar} {day}{f' {ASKS}' if (day + 2 * number) % 12 == 4 else ''}"
         new = {"title": title, "completionCriteria": "It is done.", "deadline": due, "requestId": f"{pillar}-{day}"}
         calls.append(("mission_todo_create", {"missionSlug": SLUG, "pillarSlug": pillar, **new}))
     if day % 4 == number % 4 and (waiting := _BACKLOG_ID.search(prompt.partition("### Backlog")[2])):
         given = {"missionSlug": SLUG, "todoId": waiting[1], "action": "promote", "reason": "It is time."}
         calls.append(("mission_todo_update", given))
-    if pillar == ASKS_IN_PLANNING and "(asked before)" not in prompt and day % 30 == 0:
+    if pillar == ASKS_IN_PLANNING and day == 9:
         calls.append(("write_file", {"path": "plan.txt", "content": "a plan\n"}))
     return calls or [("mission_todo_list", {"missionSlug": SLUG})]
 

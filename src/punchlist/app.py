@@ -226,9 +226,10 @@ class Services:
         )
 
     def trusts_mission(self, mission: Mission) -> bool:
-        from punchlist.missions.config.trust import trust_name
+        from punchlist.missions.config.trust import trust_name, trusted_text
 
-        return self.trust.trusts_text(trust_name(mission.slug, self.workspace), mission.source)
+        text = trusted_text(mission)
+        return text is not None and self.trust.trusts_text(trust_name(mission.slug, self.workspace), text)
 
     @cached_property
     def runs(self) -> Runs:

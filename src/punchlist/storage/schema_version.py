@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0010"
+SCHEMA_VERSION: Final = "0012"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "5eea14c399d1786ca7cc5fb0fc51d35cb9d0e55dee09569960b5b1c1fcf94348",
-    "postgresql": "0af327a311446f0c6e695e7e7872fe3ba5d4c1488ff641589ff032c5209b399f",
+    "sqlite": "acf5248ded33fe92fbcef19803ee938a08a4eebc9899f12eff46d2ab8225dd2d",
+    "postgresql": "3368877cf4fd061fff6db0527da91becc9dad2e6608586be92d8f9e0f81ea6b0",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

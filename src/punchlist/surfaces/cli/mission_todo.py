@@ -207,13 +207,13 @@ def reprioritize(
 
 
 def _update(cli: CliContext, id_or_suffix: str, **values: Any) -> None:
-    from punchlist.missions.todos import tool_arguments
+    from punchlist.missions.todos.tool_updates import apply_update, parse_update
 
     services = cli.services()
-    request = tool_arguments.parse_update({**_identify(services, id_or_suffix), **values})
-    changed = services.mission_todos.update(mission_scope(cli, services), **request)
+    request = parse_update({**_identify(services, id_or_suffix), **values})
+    changed = apply_update(services.mission_todos, mission_scope(cli, services), request)
     todo = changed.todo
-    due = f", due {visible(todo.deadline)}" if request["deadline"] else ""
+    due = f", due {visible(todo.deadline)}" if request.values.get("deadline") else ""
     text = f"“{visible(todo.title)}” is {todo.status}, {todo.priority}{due}."
     if changed.run_id is not None:
         text += f" Run {changed.run_id[-8:]} waits for a worker: punchlist worker"

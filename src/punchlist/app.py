@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from punchlist.missions.model import Mission
     from punchlist.missions.planning.prompt_data import PromptData
     from punchlist.missions.service import Missions
+    from punchlist.missions.strategies import Strategies
     from punchlist.missions.todos.checks import CompletionChecks
     from punchlist.missions.todos.service import MissionTodos
     from punchlist.models.model import Model
@@ -169,6 +170,12 @@ class Services:
         from punchlist.missions.escalations.service import Escalations
 
         return Escalations(self.store)
+
+    @cached_property
+    def strategies(self) -> Strategies:
+        from punchlist.missions.strategies import Strategies
+
+        return Strategies(self.store)
 
     @cached_property
     def directives(self) -> Directives:

@@ -20,6 +20,7 @@ from punchlist.surfaces.cli import (
     mission_directive,
     mission_metric,
     mission_runs,
+    mission_strategy,
     mission_todo,
 )
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
@@ -374,5 +375,6 @@ def acknowledge(cli: CliContext, id: IdArgument) -> None:
 app.add_typer(mission_todo.app, name="todo")
 app.add_typer(mission_chat.app, name="chat")
 app.add_typer(mission_directive.app, name="directive")
+app.add_typer(mission_strategy.app, name="strategy")
 app.add_typer(mission_metric.app, name="metric")
 app.add_typer(mission_runs.app, name="runs")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from punchlist.missions.metrics.service import Metrics
     from punchlist.missions.model import Mission
     from punchlist.missions.planning.prompt_data import PromptData
+    from punchlist.missions.recommendations.service import Recommendations
     from punchlist.missions.service import Missions
     from punchlist.missions.strategies import Strategies
     from punchlist.missions.todos.checks import CompletionChecks
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from punchlist.tools.tool_session import ToolSite
     from punchlist.trust import Trust
     from punchlist.views.inbox import Inbox
+    from punchlist.views.live_hub import LiveHub
     from punchlist.views.todos import SessionTodos
 
 
@@ -98,6 +100,8 @@ class Services:
                 raise
 
     def close(self) -> None:
+        if "live" in self.__dict__:
+            self.live.close()
         if self._store is not None:
             self._store.close()
 
@@ -148,6 +152,12 @@ class Services:
         return Inbox(self)
 
     @cached_property
+    def live(self) -> LiveHub:
+        from punchlist.views.live_hub import LiveHub
+
+        return LiveHub(self.store)
+
+    @cached_property
     def missions(self) -> Missions:
         from punchlist.missions.service import Missions
 
@@ -182,6 +192,12 @@ class Services:
         from punchlist.missions.directives.service import Directives
 
         return Directives(self.store)
+
+    @cached_property
+    def recommendations(self) -> Recommendations:
+        from punchlist.missions.recommendations.service import Recommendations
+
+        return Recommendations(self.store)
 
     @cached_property
     def briefing(self) -> PromptData:

@@ -26,6 +26,8 @@ from punchlist.missions.model import (
     TodoFile,
     TodoLink,
 )
+from punchlist.missions.recommendations import repository as recommendation_repository
+from punchlist.missions.recommendations.model import Recommendation, RecommendationAction
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import PartAction
 from punchlist.storage.store import Transaction
@@ -41,6 +43,7 @@ _NAMES: Final = {
     "todo_links": "link",
     "todo_comments": "comment",
     "todo_files": "file",
+    "recommendations": "recommendation",
 }
 """The tables, and what a row of each is called."""
 TABLES: Final = tuple(_NAMES)
@@ -52,6 +55,7 @@ _INSERTS: Final[dict[str, tuple[str, type[Any]]]] = {
     EscalationAction.ASK: ("escalations", Escalation),
     DirectiveAction.ADD: ("directives", Directive),
     MissionAction.ADD_STRATEGY: ("strategies", Strategy),
+    RecommendationAction.RECOMMEND: ("recommendations", Recommendation),
 }
 _UPDATES: Final[dict[str, str]] = {
     MissionAction.CHANGE_MISSION: "missions",
@@ -64,6 +68,8 @@ _UPDATES: Final[dict[str, str]] = {
     EscalationAction.ANSWER: "escalations",
     DirectiveAction.END: "directives",
     MissionAction.RETIRE_STRATEGY: "strategies",
+    RecommendationAction.ACCEPT: "recommendations",
+    RecommendationAction.DECLINE: "recommendations",
 }
 _PARTS: Final[dict[str, tuple[str, type[Any]]]] = {
     PartAction.LINK: ("todo_links", TodoLink),
@@ -124,6 +130,7 @@ def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterat
         "todo_links": todo_repository.links_in_mission(tx, mission_id),
         "todo_comments": todo_repository.comments_in_mission(tx, mission_id),
         "todo_files": todo_repository.files_in_mission(tx, mission_id),
+        "recommendations": recommendation_repository.all_in_mission(tx, mission_id),
     }
     for table, expected in replay(events).items():
         yield from differences(mission_id, _NAMES[table], expected, stored[table])

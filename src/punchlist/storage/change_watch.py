@@ -52,13 +52,13 @@ class ChangeWatch:
         before, self._seen = self._seen, mark
         return before != mark
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float, interval: float = INTERVAL) -> bool:
         """Wait for a change, at most this long."""
         until = time.monotonic() + seconds
         while not self.changed():
             if time.monotonic() >= until:
                 return False
-            time.sleep(INTERVAL)
+            time.sleep(interval)
         return True
 
     def _drop(self) -> None:

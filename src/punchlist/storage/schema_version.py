@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0012"
+SCHEMA_VERSION: Final = "0014"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "acf5248ded33fe92fbcef19803ee938a08a4eebc9899f12eff46d2ab8225dd2d",
-    "postgresql": "3368877cf4fd061fff6db0527da91becc9dad2e6608586be92d8f9e0f81ea6b0",
+    "sqlite": "ddd82be35d2208dc1c253c3aa031e06c31e46a953e0e2e0770413fee63bcc91c",
+    "postgresql": "607ef3a9980e57835bdafe675554841f37d97380d12ec84d49c141312e9329e7",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypedDict
+from typing import Any, Final, TypedDict, cast
 
 from punchlist.conversations.model import NoticeKind
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
@@ -48,6 +48,14 @@ class EditedFields(TypedDict, total=False):
     parent_id: str | None
 
 
+def edited_fields(stored: Mapping[str, Any]) -> EditedFields:
+    """Fields from JSON, as a recommendation keeps them."""
+    fields: dict[str, Any] = dict(stored)
+    if "priority" in fields:
+        fields["priority"] = TodoPriority(fields["priority"])
+    return cast("EditedFields", fields)
+
+
 _TEXTS: Final = ("title", "description", "justification", "completion_criteria")
 _NAMES: Final = {
     "completion_criteria": "completion criteria",
@@ -73,13 +81,12 @@ class TodoEdits(TodoQueries):
         if not fields:
             raise InvalidInput("edit: name at least one field to change")
         if scope.actor.role is Role.OWNER:
-            detail = excerpt(canonical_json(dict(fields)), 1_000)
-            recommend(self._store, scope, mission_slug, todo_id, "edit", reason, detail=detail, step=TodoAction.EDIT)
+            recommend(self._store, scope, mission_slug, todo_id, "edit", reason, dict(fields))
         MISSION.check_role(TodoAction.EDIT, scope.actor.role)
         with self._store.write() as tx:
             write, todo, pillar = lock_todo(tx, scope, mission_slug, todo_id)
             _check_version(todo, expected_version)
-            return _edit(write, scope, todo, pillar, fields, reason)
+            return edit_todo(write, todo, pillar, fields, reason)
 
     def label(
         self,
@@ -96,35 +103,22 @@ class TodoEdits(TodoQueries):
         if not add and not remove:
             raise InvalidInput("labels: name at least one label to add or remove")
         if scope.actor.role is Role.OWNER:
-            detail = ", ".join(
-                [f"add {visible(name)}" for name in add] + [f"remove {visible(name)}" for name in remove]
-            )
-            recommend(self._store, scope, mission_slug, todo_id, "label", reason, detail=detail, step=TodoAction.EDIT)
+            given = {"add": list(add), "remove": list(remove)}
+            recommend(self._store, scope, mission_slug, todo_id, "label", reason, given)
         MISSION.check_role(TodoAction.EDIT, scope.actor.role)
         with self._store.write() as tx:
             write, todo, pillar = lock_todo(tx, scope, mission_slug, todo_id)
-            if missing := [name for name in remove if name not in todo.label_names]:
-                raise InvalidInput(f"labels: “{visible(todo.title)}” has no label {excerpt(missing[0])!r}")
-            kept = [name for name in todo.label_names if name not in remove]
-            return _edit(write, scope, todo, pillar, {"labels": [*kept, *add]}, reason)
+            return label_todo(write, todo, pillar, add, remove, reason)
 
     def swap(self, scope: MissionScope, mission_slug: str, todo_id: str, other_id: str, reason: str) -> TodoChange:
         """Exchange a pending todo with one of the backlog, which needs no free slot on either list."""
         reason = parse_block("reason", reason, MAX_REASON_LENGTH)
         if scope.actor.role is Role.OWNER:
-            detail = f"with {excerpt(other_id)}"
-            recommend(self._store, scope, mission_slug, todo_id, "swap", reason, detail=detail)
+            recommend(self._store, scope, mission_slug, todo_id, "swap", reason, {"otherId": other_id})
         MISSION.check_role(TodoAction.PROMOTE, scope.actor.role)
         with self._store.write() as tx:
             write, todo, _ = lock_todo(tx, scope, mission_slug, todo_id)
-            other = find_todo(tx, write.mission, other_id)
-            if {todo.status, other.status} != {TodoStatus.PENDING, TodoStatus.BACKLOG}:
-                raise IllegalTransition(
-                    f"A swap needs one pending todo and one in the backlog. “{visible(todo.title)}” is {todo.status}, "
-                    f"“{visible(other.title)}” is {other.status}."
-                )
-            changed = {one.id: _move(write, one, reason, of) for one, of in ((todo, other), (other, todo))}
-            return TodoChange(changed[todo.id], other=changed[other.id])
+            return swap_todos(write, todo, other_id, reason)
 
     def unarchive(self, scope: MissionScope, mission_slug: str, todo_id: str, reason: str) -> TodoChange:
         """Show an archived todo in the default views again, for as long as one that has just ended."""
@@ -152,11 +146,33 @@ def _check_version(todo: MissionTodo, expected: str | None) -> None:
         )
 
 
-def _edit(
-    write: MissionWrite, scope: MissionScope, todo: MissionTodo, pillar: Pillar, fields: EditedFields, reason: str
+def swap_todos(write: MissionWrite, todo: MissionTodo, other_id: str, reason: str) -> TodoChange:
+    """`TodoEdits.swap` inside the caller's transaction."""
+    other = find_todo(write.tx, write.mission, other_id)
+    if {todo.status, other.status} != {TodoStatus.PENDING, TodoStatus.BACKLOG}:
+        raise IllegalTransition(
+            f"A swap needs one pending todo and one in the backlog. “{visible(todo.title)}” is {todo.status}, "
+            f"“{visible(other.title)}” is {other.status}."
+        )
+    changed = {one.id: _move(write, one, reason, of) for one, of in ((todo, other), (other, todo))}
+    return TodoChange(changed[todo.id], other=changed[other.id])
+
+
+def label_todo(
+    write: MissionWrite, todo: MissionTodo, pillar: Pillar, add: Sequence[str], remove: Sequence[str], reason: str
 ) -> TodoChange:
+    """`TodoEdits.label` inside the caller's transaction."""
+    if missing := [name for name in remove if name not in todo.label_names]:
+        raise InvalidInput(f"labels: “{visible(todo.title)}” has no label {excerpt(missing[0])!r}")
+    kept = [name for name in todo.label_names if name not in remove]
+    return edit_todo(write, todo, pillar, {"labels": [*kept, *add]}, reason)
+
+
+def edit_todo(write: MissionWrite, todo: MissionTodo, pillar: Pillar, fields: EditedFields, reason: str) -> TodoChange:
+    """`TodoEdits.edit` inside the caller's transaction."""
+    scope = write.scope
     MISSION.advance(todo.status, TodoAction.EDIT, scope.actor.role)
-    wanted = _columns(write, scope, todo, pillar, fields)
+    wanted = _columns(write, todo, pillar, fields)
     changes = {name: value for name, value in wanted.items() if getattr(todo, name) != value}
     if not changes:
         return TodoChange(todo, "It has these values already; nothing was changed.")
@@ -176,9 +192,7 @@ def _edit(
     return TodoChange(changed)
 
 
-def _columns(
-    write: MissionWrite, scope: MissionScope, todo: MissionTodo, pillar: Pillar, fields: EditedFields
-) -> dict[str, Any]:
+def _columns(write: MissionWrite, todo: MissionTodo, pillar: Pillar, fields: EditedFields) -> dict[str, Any]:
     """The new values of the columns. Reports all problems at once."""
     draft = NewMissionTodo(
         pillar.slug,
@@ -197,7 +211,7 @@ def _columns(
         columns["labels"] = labels_json(draft.labels)
     if "check" in fields:
         if draft.check is not None:
-            validate_check(write.tx, scope, write.mission, draft.check, problems)
+            validate_check(write.tx, write.scope, write.mission, draft.check, problems)
         columns["completion_check"] = canonical_json(dict(draft.check)) if draft.check is not None else None
     columns |= _references(write, todo, pillar, fields, problems)
     if problems:

@@ -35,6 +35,16 @@ def parse_name(name: object) -> tuple[LinkKind, bool] | None:
     return next((kind for known, kind in NAMES.items() if known.lower() == plain), None)
 
 
+def named_link(name: str, other_id: str) -> NewLink:
+    """The inverse of `wire_name`."""
+    kind, inverse = NAMES[name]
+    return NewLink(kind, other_id, inverse)
+
+
+def wire_name(new: NewLink) -> str:
+    return _WIRE[new.kind, new.inverse]
+
+
 def name_from(link: TodoLink, todo_id: str) -> str:
     """What the link is called when seen from `todo_id`."""
     return _WIRE[LinkKind(link.kind), link.todo_id != todo_id]

@@ -35,18 +35,13 @@ class TodoLinks(TodoQueries):
         reason = self._check(scope, mission_slug, todo_id, PartAction.LINK, link, reason)
         with self._store.write() as tx:
             write, todo, _ = lock_todo(tx, scope, mission_slug, todo_id)
-            return TodoChange(todo, add_link(write, scope, todo, link, reason))
+            return TodoChange(todo, add_link(write, todo, link, reason))
 
     def unlink(self, scope: MissionScope, mission_slug: str, todo_id: str, link: NewLink, reason: str) -> TodoChange:
         reason = self._check(scope, mission_slug, todo_id, PartAction.UNLINK, link, reason)
         with self._store.write() as tx:
             write, todo, _ = lock_todo(tx, scope, mission_slug, todo_id)
-            first, second = link_rules.direction(todo.id, link)
-            found = todo_repository.find_link(tx, todo_id=first, kind=link.kind.value, other_id=second)
-            if found is None:
-                raise InvalidInput(f"link: “{visible(todo.title)}” has no such link to {excerpt(link.other_id)!r}")
-            tx.run(todo_repository.DELETE_LINK, id=found.id)
-            _append(write, PartAction.UNLINK, todo, found, reason)
+            remove_link(write, todo, link, reason)
             return TodoChange(todo)
 
     def links(self, todo_id: str) -> list[LinkedTodo]:
@@ -59,9 +54,8 @@ class TodoLinks(TodoQueries):
     ) -> str:
         reason = parse_block("reason", reason, MAX_REASON_LENGTH)
         if scope.actor.role is Role.OWNER:
-            first, second = link_rules.direction(todo_id, link)
-            detail = f"{first} {link.kind.replace('_', ' ')} {excerpt(second)}"
-            recommend(self._store, scope, mission_slug, todo_id, action, reason, detail=detail)
+            given = {"link": link_rules.wire_name(link), "otherId": link.other_id}
+            recommend(self._store, scope, mission_slug, todo_id, action, reason, given)
         if scope.actor.role not in LEADS:
             raise NotAllowed(f"{scope.actor.role.described} may not {action} mission todos.")
         return reason
@@ -73,14 +67,26 @@ def linked_todos(tx: Transaction, todo_id: str) -> list[LinkedTodo]:
     return [LinkedTodo(name, todo) for name, id in found if (todo := todo_repository.find(tx, id)) is not None]
 
 
-def add_link(write: MissionWrite, scope: MissionScope, todo: MissionTodo, new: NewLink, reason: str) -> str | None:
-    """Store a link; a warning when it has no effect now."""
+def remove_link(write: MissionWrite, todo: MissionTodo, link: NewLink, reason: str) -> None:
+    tx = write.tx
+    first, second = link_rules.direction(todo.id, link)
+    found = todo_repository.find_link(tx, todo_id=first, kind=link.kind.value, other_id=second)
+    if found is None:
+        raise InvalidInput(f"link: “{visible(todo.title)}” has no such link to {excerpt(link.other_id)!r}")
+    tx.run(todo_repository.DELETE_LINK, id=found.id)
+    _append(write, PartAction.UNLINK, todo, found, reason)
+
+
+def add_link(
+    write: MissionWrite, todo: MissionTodo, new: NewLink, reason: str, scope: MissionScope | None = None
+) -> str | None:
+    """Store a link; a warning when it has no effect now. `scope` limits which todos may become blocked."""
     tx = write.tx
     other = find_todo(tx, write.mission, new.other_id)
     if other.id == todo.id:
         raise InvalidInput("link: a todo cannot be linked to itself")
     blocked = todo if new.inverse else other
-    if new.kind is LinkKind.BLOCKS:
+    if new.kind is LinkKind.BLOCKS and scope is not None:
         # An owner must not stop the work of another pillar.
         check_pillar_of(tx, scope, blocked)
     first, second = link_rules.direction(todo.id, new)
@@ -92,7 +98,7 @@ def add_link(write: MissionWrite, scope: MissionScope, todo: MissionTodo, new: N
                 f"“{visible(end.title)}” ({end.id}) has {link_rules.MAX_LINKS} links, the limit. Remove one first."
             )
     check_order(tx, write.mission, new.kind, first, second)
-    now, actor = tx.now(), str(scope.actor)
+    now, actor = tx.now(), str(write.scope.actor)
     link = TodoLink(new_id(), write.mission.id, first, new.kind.value, second, actor, now)
     todo_repository.insert_link(tx, link)
     _append(write, PartAction.LINK, todo, link, reason)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
-from punchlist.conversations.model import NoticeKind
 from punchlist.errors import NotAllowed
-from punchlist.kernel.text import visible
-from punchlist.missions.chats import block_quote
 from punchlist.missions.model import MissionScope
+from punchlist.missions.recommendations.transitions import add_recommendation
 from punchlist.missions.todos.lifecycle import MISSION, TodoAction
+from punchlist.missions.todos.todo_drafts import parse_new_deadline
 from punchlist.missions.todos.transitions import lock_todo
 from punchlist.storage.store import Store
 
@@ -19,23 +19,24 @@ def recommend(
     scope: MissionScope,
     mission_slug: str,
     todo_id: str,
-    action: str,
+    kind: str,
     reason: str,
-    *,
-    detail: str = "",
-    step: TodoAction | None = None,
+    arguments: Mapping[str, Any],
 ) -> NoReturn:
-    """Post what an owner wants to the mission chat, then refuse it. `detail` follows the action; `step` is the step of
-    the lifecycle, which must be possible."""
+    """Store what an owner wants as a recommendation, then refuse it. `arguments` are those of the action, as JSON."""
     with store.write() as tx:
         write, todo, pillar = lock_todo(tx, scope, mission_slug, todo_id)
+        step = _STEPS.get(kind)
         possible = step is None or step in MISSION.actions_from(todo.status)
-        if possible:
-            content = (
-                f"The owner of {visible(pillar.name)} recommends to {action} “{visible(todo.title)}” ({todo.id}), "
-                f"which is {todo.status}{f': {detail}' if detail else ''}.\n{block_quote(reason)}"
-            )
-            write.post(NoticeKind.RECOMMENDATION, content)
-    posted = "It was posted to the mission chat as a recommendation."
-    result = posted if possible else f"It is {todo.status}, so this was not possible anyway."
-    raise NotAllowed(f"An owner may not {action} a mission todo; the Lead decides. {result}")
+        payload = dict(arguments)
+        if possible and kind == TodoAction.EXTEND:
+            payload["deadline"] = parse_new_deadline(write, payload["deadline"])
+        added = add_recommendation(write, pillar, todo, kind, payload, reason) if possible else None
+    result = f"It is {todo.status}, so this was not possible anyway."
+    if added is not None:
+        result = f"It was posted to the mission chat as a recommendation (number {added.number})."
+    raise NotAllowed(f"An owner may not {kind} a mission todo; the Lead decides. {result}")
+
+
+_STEPS: dict[str, TodoAction] = {action.value: action for action in TodoAction} | {"label": TodoAction.EDIT}
+"""The steps of the lifecycle, which depend on the status of the todo."""

@@ -19,7 +19,7 @@ from punchlist.kernel.text import display_value, excerpt, visible
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionWrite, check_active, find_mission, find_pillar, lock_mission
 from punchlist.missions.escalations.transitions import OVERDUE
-from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, TodoChange
+from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
 from punchlist.missions.todos.attachments import TodoAttachments
 from punchlist.missions.todos.edits import TodoEdits
 from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, TodoAction, TodoPriority, TodoStatus
@@ -72,8 +72,8 @@ _FIELDS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     TodoAction.EXTEND: (("deadline",), ()),
     TodoAction.REPRIORITIZE: (("priority",), ()),
 }
-RECOMMENDED: Final = frozenset({TodoAction.PROMOTE, TodoAction.DEMOTE, TodoAction.EXTEND, TodoAction.REPRIORITIZE})
-"""What the Lead decides when an owner asks for it."""
+OWNER_UPDATES: Final = frozenset({TodoAction.CANCEL})
+"""The updates that an owner makes itself; the others become recommendations."""
 
 
 class MissionTodos(TodoEdits, TodoLinks, TodoAttachments, TodoReports):
@@ -113,27 +113,12 @@ class MissionTodos(TodoEdits, TodoLinks, TodoAttachments, TodoReports):
         given = [name for name, value in values.items() if value is not None]
         if problems := mismatched_fields(action, given, _FIELDS):
             raise InvalidInput(problems)
-        if scope.actor.role is Role.OWNER and action in RECOMMENDED:
-            detail = f"to {visible(priority or deadline)}" if priority or deadline else ""
-            recommend(self._store, scope, mission_slug, todo_id, action, reason, detail=detail, step=action)
+        if scope.actor.role is Role.OWNER and action not in OWNER_UPDATES:
+            recommend(self._store, scope, mission_slug, todo_id, action, reason, {n: str(values[n]) for n in given})
         MISSION.check_role(action, scope.actor.role)
         with self._store.write() as tx:
             write, todo, pillar = lock_todo(tx, scope, mission_slug, todo_id)
-            advance = partial(advance_todo, write, todo, action, reason)
-            match action:
-                case TodoAction.CANCEL:
-                    return TodoChange(cancel_todo(write, todo, reason))
-                case TodoAction.START:
-                    limited = scope.actor.role is not Role.PERSON
-                    started = advance(guard=lambda todo: _check_start(write, todo, limited), started_at=tx.now())
-                    return TodoChange(started, run_id=enqueue_execution(tx, scope, pillar, started, reason).id)
-                case TodoAction.EXTEND:
-                    MISSION.advance(todo.status, action, scope.actor.role)
-                    return TodoChange(extend_todo(write, todo, deadline, reason))
-                case TodoAction.REPRIORITIZE:
-                    return TodoChange(advance(priority=priority))
-            capacity = mission_repository.capacity(tx, write.mission)
-            return TodoChange(advance(guard=lambda _: check_room(action, capacity)))
+            return apply_update(write, todo, pillar, action, reason, deadline=deadline, priority=priority)
 
     def complete(
         self,
@@ -215,6 +200,35 @@ class MissionTodos(TodoEdits, TodoLinks, TodoAttachments, TodoReports):
             return update_todo(write, WORK, todo, "it was worked on", worked_at=tx.now())
 
 
+def apply_update(
+    write: MissionWrite,
+    todo: MissionTodo,
+    pillar: Pillar,
+    action: TodoAction,
+    reason: str,
+    *,
+    deadline: str | None = None,
+    priority: TodoPriority | None = None,
+) -> TodoChange:
+    """`MissionTodos.update` inside the caller's transaction."""
+    tx, scope = write.tx, write.scope
+    advance = partial(advance_todo, write, todo, action, reason)
+    match action:
+        case TodoAction.CANCEL:
+            return TodoChange(cancel_todo(write, todo, reason))
+        case TodoAction.START:
+            limited = scope.actor.role is not Role.PERSON
+            started = advance(guard=lambda todo: _check_start(write, todo, limited), started_at=tx.now())
+            return TodoChange(started, run_id=enqueue_execution(tx, scope, pillar, started, reason).id)
+        case TodoAction.EXTEND:
+            MISSION.advance(todo.status, action, scope.actor.role)
+            return TodoChange(extend_todo(write, todo, deadline, reason))
+        case TodoAction.REPRIORITIZE:
+            return TodoChange(advance(priority=priority))
+    capacity = mission_repository.capacity(tx, write.mission)
+    return TodoChange(advance(guard=lambda _: check_room(action, capacity)))
+
+
 class _Placement(NamedTuple):
     """A new todo and the list it goes to."""
 
@@ -232,7 +246,7 @@ def create_todo(write: MissionWrite, scope: MissionScope, new: NewMissionTodo, r
         return placed
     todo = placed.todo
     insert_todo(write, placed.action, todo, todo.justification or reason, target=placed.target.value)
-    warnings = [*placed.warnings, *(add_link(write, scope, todo, link, reason) for link in new.links)]
+    warnings = [*placed.warnings, *(add_link(write, todo, link, reason, scope) for link in new.links)]
     return TodoChange(todo, " ".join(filter(None, warnings)) or None)
 
 

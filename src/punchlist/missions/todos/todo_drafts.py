@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
+from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import parse_timestamp
@@ -133,7 +134,7 @@ def other_pillars(
     return [slug for slug in dict.fromkeys(slugs) if slug != own.slug]
 
 
-def validate_check(tx: Transaction, scope: MissionScope, mission: Mission, check: Any, problems: list[str]) -> None:
+def validate_check(tx: Transaction, scope: Scope, mission: Mission, check: Any, problems: list[str]) -> None:
     match check:
         case {"command": _} if scope.actor.role is not Role.PERSON:
             # A model that could choose the command would bypass every policy.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.missions.model import MissionScope, NewLink, TodoChange
-from punchlist.missions.todos.edits import EditedFields
+from punchlist.missions.todos.edits import EditedFields, edited_fields
 from punchlist.missions.todos.tool_arguments import FieldReader, read_mission, read_todo
 from punchlist.missions.todos.validation import (
     MAX_BLOCK_LENGTH,
@@ -118,7 +118,7 @@ def apply_update(todos: MissionTodos, scope: MissionScope, request: UpdateReques
     match request.action:
         case "edit":
             version = values.get("version")
-            return todos.edit(scope, slug, id, edited_fields(values), reason, expected_version=version)
+            return todos.edit(scope, slug, id, _edited_fields(values), reason, expected_version=version)
         case "swap":
             return todos.swap(scope, slug, id, values["otherId"], reason)
         case "link" | "unlink":
@@ -145,12 +145,11 @@ def apply_update(todos: MissionTodos, scope: MissionScope, request: UpdateReques
     )
 
 
-def edited_fields(values: Mapping[str, Any]) -> EditedFields:
+def _edited_fields(values: Mapping[str, Any]) -> EditedFields:
     """The fields of an edit; cleared ones are empty."""
     fields: dict[str, Any] = {EDITABLE[name]: values[name] for name in EDITABLE if name in values}
     fields |= {EDITABLE[name]: _EMPTY.get(EDITABLE[name]) for name in values.get("clear", ())}
-    # A TypedDict with only the keys that are given.
-    return EditedFields(**fields)  # type: ignore[typeddict-item]
+    return edited_fields(fields)
 
 
 def split_labels(labels: tuple[str, ...]) -> tuple[list[str], list[str]]:

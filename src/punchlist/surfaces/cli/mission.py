@@ -19,6 +19,7 @@ from punchlist.surfaces.cli import (
     mission_cycle,
     mission_directive,
     mission_metric,
+    mission_recommendation,
     mission_runs,
     mission_strategy,
     mission_todo,
@@ -377,4 +378,5 @@ app.add_typer(mission_chat.app, name="chat")
 app.add_typer(mission_directive.app, name="directive")
 app.add_typer(mission_strategy.app, name="strategy")
 app.add_typer(mission_metric.app, name="metric")
+app.add_typer(mission_recommendation.app, name="recommendation")
 app.add_typer(mission_runs.app, name="runs")

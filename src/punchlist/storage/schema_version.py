@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0014"
+SCHEMA_VERSION: Final = "0016"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "ddd82be35d2208dc1c253c3aa031e06c31e46a953e0e2e0770413fee63bcc91c",
-    "postgresql": "607ef3a9980e57835bdafe675554841f37d97380d12ec84d49c141312e9329e7",
+    "sqlite": "71f9212f00a84bcc356b803967bd80f224d4b0ae01716782eea010436369eda8",
+    "postgresql": "f2cd2d152748b00ee2e252777344171c81dc191ceecbcc702f89692edc310f0a",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.definitions import COMPLETE_TOOL, AgentDefinition
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.model import NewMessage, Scope, TurnScope
 from punchlist.conversations.service import MAX_TITLE_LENGTH, Conversations
+from punchlist.engine.budgeted_model import BudgetedModel
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.actors import Actor
 from punchlist.kernel.text import excerpt
+from punchlist.missions.budgets.service import Budgets
+from punchlist.missions.config.policy import limits_of
 from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.missions.planning.mission_state import bounded_state, mission_state
 from punchlist.missions.repository import lock_mission
@@ -55,7 +59,8 @@ class RuntimeFactory:
         self._model_for = model_for
         self._mode = mode
 
-    def build(self, task: TurnTask) -> AgentRuntime:
+    def build(self, task: TurnTask, suspend: Callable[[str], None] = lambda _: None) -> AgentRuntime:
+        """`suspend` interrupts the turn when a budget is reached."""
         services = self._services
         in_mission = task.mission is not None
         return AgentRuntime(
@@ -63,8 +68,8 @@ class RuntimeFactory:
             services.conversations,
             services.plans,
             services.checklists,
-            self._model_for,
-            self._mode,
+            partial(self._model, task, suspend),
+            self._mode_of(task),
             services.agents.definitions,
             top_level_tools=lambda turn: self._mission_tools(task, turn),
             # Results of asynchronous delegations are posted to a mission's chat.
@@ -72,6 +77,20 @@ class RuntimeFactory:
             extra_state=lambda: self._state(task),
             shared_conversation=in_mission,
         )
+
+    def _model(self, task: TurnTask, suspend: Callable[[str], None], agent: AgentDefinition) -> Model:
+        model, store = self._model_for(agent), self._services.store
+        if task.mission is None:
+            return model
+        return BudgetedModel(model, Budgets(store), make_bridge(store), task.mission, task.todo_id, suspend)
+
+    def _mode_of(self, task: TurnTask) -> Mode | None:
+        """The stricter of the worker's mode and the mission's."""
+        limit = limits_of(task.mission).mode if task.mission is not None else None
+        if limit is None:
+            return self._mode
+        own = self._mode or self._services.tool_settings.policy.mode or Mode.DEFAULT
+        return min(own, limit, key=list(Mode).index)
 
     def _state(self, task: TurnTask) -> str:
         """The state of the mission and the task's own remark, for each model request."""

@@ -18,6 +18,7 @@ class TurnAction(StrEnum):
     BEGIN = "begin_turn"
     TAKE = "take_turn"
     SUSPEND = "suspend_turn"
+    INTERRUPT = "interrupt_turn"
     END = "end_turn"
 
 
@@ -28,6 +29,8 @@ TURN: Final = Lifecycle(
         # A suspended turn is open without an owner; a process takes it to resume the work.
         (TurnStatus.OPEN, TurnAction.TAKE): TurnStatus.OPEN,
         (TurnStatus.OPEN, TurnAction.SUSPEND): TurnStatus.OPEN,
+        # A request to its owner, which then ends it.
+        (TurnStatus.OPEN, TurnAction.INTERRUPT): TurnStatus.OPEN,
         (TurnStatus.OPEN, TurnAction.END): TurnStatus.ENDED,
     },
     allowed=dict.fromkeys(TurnAction, ALL_ROLES),

@@ -65,6 +65,15 @@ class StoredTurn(NamedTuple):
         return TurnStatus.OPEN if self.open else TurnStatus.ENDED
 
 
+class TurnInterrupt(NamedTuple):
+    """A row of `turn_interrupts`: a request to the process that works on a turn."""
+
+    turn_id: str
+    requested_by: str
+    reason: str
+    requested_at: str
+
+
 class NewMessage(NamedTuple):
     """A message without id and position."""
 
@@ -148,6 +157,17 @@ class ChatEntry(NamedTuple):
 
     message: Message
     turn: StoredTurn | None
+
+
+class StoredSummary(NamedTuple):
+    """A row of `chat_summaries`: the running summary of a chat for one agent."""
+
+    conversation_id: str
+    agent_id: str
+    position: int
+    """The last message that it covers."""
+    content: str
+    updated_at: str
 
 
 class LastMessage(NamedTuple):

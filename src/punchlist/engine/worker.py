@@ -91,8 +91,8 @@ class Worker:
         self._durable = DurableEngine(services.store, self.executor, services.trust)
         self._queue = RunQueue(services.store, self.executor)
         self._active_runs = ActiveRuns()
-        runtimes = RuntimeFactory(services, model_for, mode)
-        turns = TurnSteps(services, self._durable, self._queue, self._active_runs, runtimes, slots)
+        self._runtimes = RuntimeFactory(services, model_for, mode)
+        turns = TurnSteps(services, self._durable, self._queue, self._active_runs, self._runtimes, slots)
         self._context = WorkflowContext(services, self._durable, turns, self._queue)
         self._periodic = PeriodicTasks(services)
         self._registration = WorkerRegistration(services.store, self.executor, slots)
@@ -109,6 +109,7 @@ class Worker:
             try:
                 await self._run(until_idle)
             finally:
+                self._runtimes.live.close()
                 self._locks.close()
 
     async def _run(self, until_idle: bool) -> None:

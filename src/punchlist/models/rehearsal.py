@@ -22,6 +22,8 @@ A scene holds the replies of an agent after a message that matches `when`, a reg
 in a scene is derived from the request alone, so that it survives a crash; replies outside of scenes start
 again with each process.
 
+`delay` is how many seconds a reply takes to begin, `stream` how many its text takes to arrive.
+
 A rehearsal runs through the same loop, scheduler and storage as a real model. `{{ … }}` is a path into the
 results of earlier calls (the newest result that has the path) or a group of `when`. When the replies run
 out, the model says so and stops.
@@ -64,9 +66,10 @@ FAULTS: Final[Mapping[str, ModelError]] = {
     "unauthorized": ModelRefused("The key is wrong."),
     "bad_request": ModelRefused("The request is not valid."),
 }
-_KEYS: Final = ("text", "calls", "finish", "fault", "tokens", "delay", "cached_tokens")
+_KEYS: Final = ("text", "calls", "finish", "fault", "tokens", "delay", "stream", "cached_tokens")
 _MAX_SIZE: Final = 1_000_000
 _REFERENCE: Final = re.compile(r"\{\{\s*([A-Za-z_][\w.\[\]]*)\s*\}\}")
+_WORD: Final = re.compile(r"\s*\S+\s*|\s+")
 _STEP: Final = re.compile(r"\w+")
 ENDED: Final = "The rehearsal has no more replies."
 
@@ -81,6 +84,8 @@ class RehearsedReply:
     fault: str | None = None
     tokens: int = 0
     delay: float = 0.0
+    stream: float = 0.0
+    """Seconds over which the text arrives, word by word."""
     cached_tokens: int = 0
     """Of `tokens`."""
 
@@ -139,13 +144,21 @@ class Rehearsal:
         results = [groups, *reversed(self._results.values())]
         text = _filled(reply.text, results)
         if on_text is not None and text:
-            on_text(text)
+            await _stream(text, reply.stream, on_text)
         calls = tuple(
             RequestedCall(f"call_{new_id()[-12:]}_{number}", tool, _filled(arguments, results))
             for number, (tool, arguments) in enumerate(reply.calls)
         )
         finish = reply.finish or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
         return Reply(text, calls, finish, Usage(reply.tokens, len(text) // 4, reply.cached_tokens))
+
+
+async def _stream(text: str, seconds: float, on_text: TextListener) -> None:
+    words = _WORD.findall(text) if seconds else [text]
+    for word in words:
+        on_text(word)
+        if seconds:
+            await asyncio.sleep(seconds / len(words))
 
 
 def for_agent(model: Model, agent: str) -> Model:
@@ -273,5 +286,6 @@ def _parse_reply(path: Path, where: str, line: Any) -> RehearsedReply:
         fault,
         int(line.get("tokens") or 0),
         float(line.get("delay") or 0.0),
+        float(line.get("stream") or 0.0),
         int(line.get("cached_tokens") or 0),
     )

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0013"
+SCHEMA_VERSION: Final = "0016"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "1021da6d577faa741c0e447f43ec3b6e2cc54fdcb75c97854302bbcaef3045dd",
-    "postgresql": "23b0ef7eced1ab4bc06a3fd5715f6c61cc482600f225f26199332b9fd4497037",
+    "sqlite": "9506b6563e2e1176607f77e8e7bb224469e746ccedef6e4a656f684b586515f0",
+    "postgresql": "5f312cd78b8da6f95553ee013c5eea5c56cec9ba3d4f8f2f817eae507a646c82",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -9,7 +9,7 @@ leaves one forever).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import merge
@@ -59,6 +59,14 @@ def read_activity(
     return ActivityPage(found, found[-1].seq if found else after)
 
 
+def read_entries(
+    store: Store, conversations: Collection[str] | None, after: int, until: int, limit: int
+) -> list[ActivityEntry]:
+    """The events after one sequence number up to another, of some conversations or of all."""
+    with store.read() as tx:
+        return _entries(tx, conversations, after, until, limit)
+
+
 def _chats(tx: Transaction, mission: str | None, conversation_id: str | None) -> list[str] | None:
     """The conversations to read; None for all."""
     if mission is not None and conversation_id is not None:
@@ -68,7 +76,7 @@ def _chats(tx: Transaction, mission: str | None, conversation_id: str | None) ->
     return None if conversation_id is None else [conversation_id]
 
 
-def _entries(tx: Transaction, chats: list[str] | None, after: int, until: int, limit: int) -> list[ActivityEntry]:
+def _entries(tx: Transaction, chats: Collection[str] | None, after: int, until: int, limit: int) -> list[ActivityEntry]:
     page = {"after": after, "until": until, "most": limit}
     if chats is None:
         return activity_repository.entries(tx, **page)

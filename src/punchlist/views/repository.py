@@ -49,3 +49,9 @@ checklist_before: Final = SelectOne[str](
     "AND at < (SELECT started_at FROM turns WHERE id = :turn_id) ORDER BY version DESC LIMIT 1",
 )
 """The data of the last change of a checklist before a turn began. It contains the whole list."""
+checklist_during: Final = SelectAll[str](
+    first_column,
+    "SELECT data FROM events WHERE stream = :stream "
+    "AND at >= (SELECT started_at FROM turns WHERE id = :turn_id) ORDER BY version",
+)
+"""The data of each change of a checklist since a turn began, oldest first."""

@@ -38,6 +38,7 @@ GROUPS: Final = {
     },
     "Agent": {
         "run": "run:run",
+        "chat": "chat:chat",
         "demo": "demo:demo",
         "sessions": "sessions:app",
         "queue": "queue:app",
@@ -52,6 +53,7 @@ GROUPS: Final = {
     "Missions": {
         "mission": "mission:app",
         "worker": "worker:worker",
+        "serve": "serve:serve",
     },
     "Integrations": {
         "install": "install:install",
@@ -71,7 +73,6 @@ GROUPS: Final = {
 COMMANDS: Final = {name: place for commands in GROUPS.values() for name, place in commands.items()}
 REMOVED: Final[dict[str, str]] = {
     "todo": "mission todo",
-    "chat": "mission chat",
     "metric": "mission metric",
     "runs": "mission runs",
     "plan": "todos",
@@ -79,7 +80,7 @@ REMOVED: Final[dict[str, str]] = {
     "turn": "sessions",
 }
 """Names of earlier versions, and the commands that replace them."""
-WITHOUT_JSON: Final = ("worker", "mcp", "hook")
+WITHOUT_JSON: Final = ("chat", "worker", "serve", "mcp", "hook")
 """Commands that run until they are stopped, or print the JSON of a protocol."""
 
 
@@ -198,12 +199,15 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """The todo list that AI agents finish. Without a command: an overview of this project."""
+    """The todo list that AI agents finish.
+
+    Without a command, the terminal application; where there is no terminal, an overview of this project.
+    """
     del version
     if cli.invoked_subcommand is None:
-        from punchlist.surfaces.cli.overview import print_overview
+        from punchlist.surfaces.cli.overview import open_or_print_overview
 
-        print_overview(cli)
+        open_or_print_overview(cli)
 
 
 @runtime_checkable

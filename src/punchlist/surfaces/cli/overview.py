@@ -1,4 +1,7 @@
-"""Bare `punchlist`: the state of this project in a few lines. It never fails and never creates a database."""
+"""Bare `punchlist`: the terminal application; without a terminal, the state of this project in a few lines.
+
+The overview never fails and never creates a database.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,17 @@ punchlist todos       show and change the open todos
 punchlist inbox       answer what needs you
 punchlist install     use the lists in an agent that you already run
 punchlist --help      list all commands"""
+
+
+def open_or_print_overview(cli: CliContext) -> None:
+    from punchlist.surfaces.cli.agent_guard import agent_evidence
+    from punchlist.surfaces.cli.chat import has_terminal, open_home
+
+    missing = open_home(cli) if has_terminal() and agent_evidence() is None else None
+    if not has_terminal() or missing is not None or agent_evidence() is not None:
+        print_overview(cli)
+    if missing is not None:
+        echo(f"\n{missing}")
 
 
 def print_overview(cli: CliContext) -> None:

@@ -39,6 +39,7 @@ def run(
     file: options.FileOption = None,
     continue_session: options.ContinueOption = False,
     resume: options.ResumeOption = False,
+    queued: options.QueuedOption = False,
     model: options.ModelOption = None,
     agent: options.AgentOption = None,
     mode: ModeOption = None,
@@ -71,7 +72,7 @@ def run(
 
     output = _output(cli, json_stream)
     refuse_looser_mode_for_agents(mode)
-    text = options.read_goal(goal, file, resume)
+    text = options.read_goal(goal, file, resume=resume, queued=queued)
     condition = options.read_until(until, text)
     services = cli.services(session)
     agents = services.agents
@@ -105,6 +106,8 @@ def run(
         _print_open_items(cli, services)
     if resume:
         outcome = runner.resume(choose)
+    elif queued:
+        outcome = runner.deliver(choose)
     elif text is None:
         outcome = runner.finish_open(choose, chosen.name)
     else:

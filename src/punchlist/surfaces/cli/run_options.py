@@ -33,6 +33,7 @@ ContinueOption = Annotated[bool, typer.Option("--continue", "-c", help="Add the 
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue the interrupted or waiting turn of the session.")
 ]
+QueuedOption = Annotated[bool, typer.Option("--queued", help="Deliver the next queued message of the session.")]
 ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", envvar="PUNCHLIST_MODEL", metavar="NAME", help="The model to use.")
 ]
@@ -105,8 +106,10 @@ def read_until(until: str | None, goal: str | None) -> str | None:
     return until.strip()
 
 
-def read_goal(goal: str | None, file: Path | None, resume: bool) -> str | None:
+def read_goal(goal: str | None, file: Path | None, *, resume: bool = False, queued: bool = False) -> str | None:
     """The goal from the argument, a file or stdin; None if there is none."""
+    if queued and (resume or goal is not None or file is not None):
+        raise typer.BadParameter("takes neither a goal nor --resume", param_hint="--queued")
     if resume and (goal is not None or file is not None):
         raise typer.BadParameter(
             "takes no goal. `punchlist queue add` leaves a message for the agent", param_hint="--resume"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.goals import draft_criteria, goal_from
+from punchlist.agent.live_output import LiveOutput
 from punchlist.agent.model_resolver import ModelResolver
 from punchlist.agent.resume import resume_session, turn_to_take_over, wait_until_resumable
 from punchlist.agent.runtime import AgentRuntime
@@ -67,6 +68,7 @@ class RunSession:
         self._services = services
         self._waits = waits
         self._signal = CancelSignal()
+        self._live = LiveOutput(services.store)
         self.runtime = AgentRuntime(
             services.site(scope, Path.cwd()),
             services.conversations,
@@ -77,7 +79,7 @@ class RunSession:
             services.agents.definitions,
             ask=self._ask if self._prompt else None,
             wait_for_approval=waits,
-            on_event=output.show_event,
+            on_event=self._live.listener(scope.conversation_id, output.show_event),
         )
 
     def run(self, agent: AgentDefinition, goal: str, until: str | Goal | None = None) -> TurnResult:
@@ -124,6 +126,19 @@ class RunSession:
         """Continue the turn that was interrupted or that waits."""
         return self._complete(resume_session(self.runtime, choose, self._signal), choose)
 
+    def deliver(self, choose: Choose) -> TurnResult:
+        """Run a turn for the next queued message."""
+        return self._complete(self._deliver(choose), choose)
+
+    async def _deliver(self, choose: Choose) -> TurnResult:
+        if (outcome := await self._queued(choose)) is not None:
+            return outcome
+        session = self.runtime.site.scope.conversation_id
+        raise NotFound(
+            f"Session {session!r} has no message to deliver: its queue is empty, or its turn is open (`punchlist run "
+            "--resume` continues it)."
+        )
+
     def finish_open(self, choose: Choose, agent: str) -> TurnResult:
         """Continue the session's turn; else work on its open items; else deliver a queued message."""
         return self._complete(self._finish_open(choose, agent), choose)
@@ -165,6 +180,7 @@ class RunSession:
         try:
             return asyncio.run(run_all())
         finally:
+            self._live.close()
             self._output.close()
 
     async def _tick(self) -> None:

@@ -1,0 +1,72 @@
+"""What a conversation consists of on the screen: texts of people and agents, calls, and quiet lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+ENDED_CALLS: Final = frozenset({"success", "error", "cancelled"})
+SUBJECTS: Final = ("command", "path", "pattern", "query", "mission", "title")
+"""Arguments that say best what a call is about, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidEntry:
+    """A message of a person."""
+
+    id: str
+    text: str
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEntry:
+    """A text of an agent."""
+
+    id: str
+    text: str
+    agent: str = ""
+    depth: int = 0
+    """0 for the agent of the turn, 1 for its workers."""
+    is_streaming: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallEntry:
+    """A tool call with its state."""
+
+    id: str
+    tool: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    status: str = "validating"
+    output: str = ""
+    """The live output while it runs, then its result or the explanation of its failure."""
+    seconds: float | None = None
+    """None until it has ended."""
+    started_at: str | None = None
+    agent: str = ""
+    depth: int = 0
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDED_CALLS
+
+    @property
+    def subject(self) -> str:
+        """The argument that says what the call is about; empty if there is none."""
+        found = (self.arguments.get(name) for name in SUBJECTS)
+        return next((text for text in found if isinstance(text, str) and text), "")
+
+
+@dataclass(frozen=True, slots=True)
+class NoteEntry:
+    """A quiet line: a continuation, a compaction, how a turn ended, a notice."""
+
+    id: str
+    kind: str
+    text: str
+    depth: int = 0
+
+
+Entry = SaidEntry | ReplyEntry | CallEntry | NoteEntry

@@ -1,0 +1,236 @@
+"""The lines of one entry of a conversation. Pure functions of the entry, the width and whether it is expanded."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from textual.content import Content
+
+from punchlist.surfaces.tui.diff_lines import diff_lines, looks_like_diff
+from punchlist.surfaces.tui.display_text import assemble, block, cut, fold, hang, justified, line
+from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
+from punchlist.surfaces.tui.figures import format_seconds
+from punchlist.surfaces.tui.markdown_lines import markdown_lines
+from punchlist.surfaces.tui.theme import SIGNS, STYLES
+
+CALL_SIGNS: Final = {
+    "validating": "pending",
+    "scheduled": "pending",
+    "awaiting_approval": "needs_you",
+    "executing": "in_progress",
+    "success": "completed",
+    "error": "failed",
+    "cancelled": "cancelled",
+}
+LIST_TOOLS: Final = frozenset({"create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo", "TodoWrite"})
+"""Their calls are drawn quietly: the list itself shows what they change."""
+LIVE_LINES: Final = 6
+FAILED_LINES: Final = 4
+MAX_LINES: Final = 400
+"""Of an expanded call."""
+_EDGE: Final = "  │ "
+
+
+def entry_lines(entry: Entry, width: int, *, expanded: bool = False, now: float | None = None) -> list[Content]:
+    """The lines of an entry, followed by a blank one where the next entry needs distance."""
+    match entry:
+        case SaidEntry():
+            return [*_said(entry, width), Content("")]
+        case ReplyEntry():
+            return [*_reply(entry, width), Content("")]
+        case CallEntry():
+            return _call(entry, width, expanded, now)
+        case NoteEntry():
+            return [*_note(entry, width, expanded), Content("")]
+
+
+def _said(entry: SaidEntry, width: int) -> list[Content]:
+    prompt = Content.styled("❯ ", "bold $working")
+    lines: list[Content] = []
+    for number, part in enumerate(block(entry.text).split("\n")):
+        lines += hang(Content.styled(part, "bold"), width, prompt if number == 0 else Content("  "))
+    return lines
+
+
+def _reply(entry: ReplyEntry, width: int) -> list[Content]:
+    if not entry.depth:
+        return markdown_lines(entry.text, width)
+    name = Content.styled(f"↳ {line(entry.agent, 40)}", "$quiet")
+    return [name, *(_indented(text) for text in markdown_lines(entry.text, width - 2))]
+
+
+def _indented(content: Content) -> Content:
+    return content.pad_left(2)
+
+
+def _note(entry: NoteEntry, width: int, expanded: bool) -> list[Content]:
+    dot = Content.styled("  · " if entry.depth else "· ", "$quiet")
+    parts = block(entry.text.strip()).split("\n")
+    if not expanded:
+        return [cut(Content("").join([dot, Content.styled(parts[0], "$quiet")]), width)]
+    lines: list[Content] = []
+    for number, part in enumerate(parts):
+        lines += hang(Content.styled(part, "$quiet"), width, dot if number == 0 else " " * dot.cell_length)
+    return lines
+
+
+# --- calls ------------------------------------------------------------------------------------------------
+
+
+def _call(entry: CallEntry, width: int, expanded: bool, now: float | None) -> list[Content]:
+    indent = 2 * min(entry.depth, 1)
+    room = width - indent
+    lines = [call_header(entry, room, expanded=expanded, now=now)]
+    if expanded:
+        lines += call_body(entry, room)
+    elif entry.status == "executing":
+        lines += _output(entry.output, room, last=LIVE_LINES)
+    elif entry.status == "error":
+        lines += _output(shortened(entry.output, FAILED_LINES), room)
+    return [content.pad_left(indent) for content in lines] if indent else lines
+
+
+def call_header(entry: CallEntry, width: int, *, expanded: bool, now: float | None) -> Content:
+    """`✓ run_command  sh check.sh            0.3 s`"""
+    state = CALL_SIGNS.get(entry.status, "pending")
+    changes_list = entry.tool in LIST_TOOLS
+    style = "$quiet" if changes_list else "" if entry.depth else "bold"
+    head = assemble((f"{SIGNS[state]} ", STYLES[state]), (line(entry.tool, 60), style), "  ")
+    subject = Content.styled(line(list_change(entry) or entry.subject, 300), "$quiet" if changes_list else "")
+    outcome = Content.styled(_outcome(entry, expanded), "$quiet")
+    time = Content.styled(_time(entry, now), "$quiet")
+    gap = Content("  ") if subject.plain and outcome.plain else Content("")
+    return justified(Content("").join([head, subject, gap, outcome]), time, width)
+
+
+def _outcome(entry: CallEntry, expanded: bool) -> str:
+    match entry.status:
+        case "awaiting_approval":
+            return "needs your approval"
+        case "success" if not expanded and not list_change(entry):
+            return line(next((part for part in entry.output.splitlines() if part.strip()), ""), 200)
+        case "cancelled" if not expanded:
+            return line(entry.output or "cancelled", 200)
+    return ""
+
+
+def list_change(entry: CallEntry) -> str:
+    """What a call of a list tool changed; empty for other calls, and for calls that have not succeeded."""
+    if entry.status != "success":
+        return ""
+    match entry.tool, _object(entry.output), entry.arguments:
+        case "create_todo", {"created": [*created]}, _:
+            return f"{len(created)} planned: {'; '.join(str(each.get('title', '')) for each in created)}"
+        case "complete_todo", {"title": title, "retry": True, "outcome": outcome}, _:
+            return f"“{title}” failed and will be retried: {outcome}"
+        case "complete_todo", {"title": title, "outcome": outcome}, _:
+            return f"“{title}”: {outcome}"
+        case "start_todo" | "wait_todo", {"title": title}, _:
+            return f"“{title}”"
+        case "list_todo", {"summary": {"total": total}}, _:
+            return f"{total} tasks"
+        case "TodoWrite", _, {"todos": [*todos]}:
+            done = sum(isinstance(each, dict) and each.get("status") == "completed" for each in todos)
+            return f"{done}/{len(todos)} done"
+    return ""
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _time(entry: CallEntry, now: float | None) -> str:
+    if entry.seconds is not None:
+        return format_seconds(entry.seconds)
+    return format_seconds(now) if now is not None and entry.status == "executing" else ""
+
+
+def call_body(entry: CallEntry, width: int) -> list[Content]:
+    """Arguments or the diff they describe, then the output."""
+    diff = call_diff(entry.tool, entry.arguments)
+    if diff:
+        lines = _framed(diff_lines(diff, width - len(_EDGE)))
+    else:
+        lines = _framed(
+            [
+                part
+                for name, value in entry.arguments.items()
+                for part in hang(
+                    Content(_value(value)), width - len(_EDGE), Content.styled(f"{line(name)}: ", "$quiet")
+                )
+            ]
+        )
+    output = _output(entry.output, width, first=MAX_LINES)
+    separator = [Content.styled("  ├╴", "$rule")] if lines and output else []
+    return [*lines[:MAX_LINES], *separator, *output]
+
+
+def _value(value: Any) -> str:
+    return block(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr))
+
+
+def _output(text: str, width: int, *, first: int | None = None, last: int | None = None) -> list[Content]:
+    if not text.strip():
+        return []
+    if looks_like_diff(text):
+        return _framed(diff_lines(text, width - len(_EDGE))[: first or MAX_LINES])
+    parts = block(text.rstrip("\n")).split("\n")
+    if last is not None:
+        shown, left = parts[-last:], 0
+    else:
+        shown = parts[:first]
+        left = len(parts) - len(shown)
+    lines = [piece for part in shown for piece in fold(Content(part), width - len(_EDGE))[:MAX_LINES]]
+    lines = lines[-last:] if last is not None else lines
+    if left:
+        lines.append(Content.styled(f"… {left:,} more lines", "$quiet"))
+    return _framed(lines)
+
+
+def shortened(text: str, count: int) -> str:
+    """The first line and the last ones: what failed, and what was printed last."""
+    parts = [part for part in text.strip().splitlines() if part.strip()]
+    if len(parts) <= count:
+        return "\n".join(parts)
+    return "\n".join([parts[0], f"… {len(parts) - count:,} lines", *parts[-count + 1 :]])
+
+
+def _framed(lines: list[Content]) -> list[Content]:
+    edge = Content.styled(_EDGE, "$rule")
+    return [Content("").join([edge, content]) for content in lines]
+
+
+def call_diff(tool: str, arguments: Mapping[str, Any]) -> str:
+    """The change that a call of a file tool describes, as a unified diff; empty for other calls."""
+    match tool, arguments:
+        case "edit_file", {"path": str(path), "old": str(old), "new": str(new)}:
+            return "\n".join(_unified(path, old, new))
+        case "write_file", {"path": str(path), "content": str(content)}:
+            return "\n".join(_unified(path, "", content))
+    return ""
+
+
+def _unified(path: str, old: str, new: str) -> list[str]:
+    return [
+        part.rstrip("\n") for part in difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
+    ]
+
+
+def summary_line(entry: Entry, width: int) -> Content:
+    """One line about an entry, for previews."""
+    match entry:
+        case CallEntry():
+            return call_header(entry, width, expanded=False, now=None)
+        case SaidEntry():
+            return cut(assemble(("❯ ", "bold $working"), line(entry.text)), width)
+        case ReplyEntry():
+            return cut(Content(line(entry.text)), width)
+        case NoteEntry():
+            return cut(assemble((f"· {line(entry.text)}", "$quiet")), width)

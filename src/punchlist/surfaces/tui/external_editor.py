@@ -1,0 +1,58 @@
+"""`$EDITOR`: write a text in the person's own editor."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from punchlist.errors import ConfigError
+from punchlist.kernel.files import UnsafeFile, read_regular
+from punchlist.kernel.text import excerpt
+
+MAX_BYTES: Final = 1_000_000
+FALLBACKS: Final = ("nano", "vi")
+
+
+def editor_command(environment: Mapping[str, str]) -> list[str]:
+    """The editor of `$VISUAL` or `$EDITOR`, else one that is usually installed."""
+    chosen = environment.get("VISUAL") or environment.get("EDITOR")
+    if chosen:
+        try:
+            command = shlex.split(chosen)
+        except ValueError:
+            command = []
+        if command and shutil.which(command[0], path=environment.get("PATH")):
+            return command
+        raise ConfigError(f"The editor {excerpt(chosen)!r} was not found. Set EDITOR to the name of a program.")
+    for name in FALLBACKS:
+        if shutil.which(name, path=environment.get("PATH")):
+            return [name]
+    raise ConfigError("No editor was found. Set EDITOR to the name of a program.")
+
+
+def edit_text(text: str, environment: Mapping[str, str], *, suffix: str = ".md") -> str | None:
+    """The text after editing; None if the editor failed, which leaves it as it was. The terminal must be free."""
+    command = editor_command(environment)
+    descriptor, name = tempfile.mkstemp(prefix="punchlist-", suffix=suffix)
+    path = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        try:
+            done = subprocess.run([*command, name], env=dict(environment), check=False)
+        except OSError as error:
+            raise ConfigError(f"The editor {command[0]} could not be started ({error.strerror}).") from error
+        if done.returncode != 0:
+            return None
+        edited = read_regular(path, MAX_BYTES).decode("utf-8", errors="replace")
+    except UnsafeFile as problem:
+        raise ConfigError(f"The edited text cannot be used: the file {problem}.") from None
+    finally:
+        path.unlink(missing_ok=True)
+    return edited.removesuffix("\n")

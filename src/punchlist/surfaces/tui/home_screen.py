@@ -1,0 +1,198 @@
+"""Home: everything that needs you, works or is done, on one screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, OptionList, Static
+from textual.widgets.option_list import Option
+
+from punchlist.surfaces.tui.approval_panel import ApprovalPanel
+from punchlist.surfaces.tui.display_text import assemble
+from punchlist.surfaces.tui.home_lines import group_line, row_lines
+from punchlist.surfaces.tui.key_table import KeyScope, bindings
+from punchlist.surfaces.tui.peek import Peek
+from punchlist.surfaces.tui.refresh import Refresh
+from punchlist.surfaces.tui.screen_state import GROUPS, HomeRow, HomeState
+from punchlist.surfaces.tui.slash_commands.model import DialogName
+from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
+
+if TYPE_CHECKING:
+    from punchlist.surfaces.tui.app import PunchlistApp
+
+NARROW = 100
+"""Columns below which Peek is below the rows."""
+WELCOME = """\
+Nothing here yet.
+
+n  give an agent a goal
+/  search conversations and items
+?  all keys
+
+Agents that you run yourself (Claude Code, Codex, Gemini CLI, opencode)
+appear here after `punchlist install`."""
+
+
+class HomeScreen(Screen[None]):
+    app: PunchlistApp
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.HOME)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._state: HomeState | None = None
+        self._refresh: Refresh[HomeState] | None = None
+        self._error = ""
+
+    def compose(self) -> ComposeResult:
+        yield TooSmall()
+        yield Static(assemble(("punchlist", "bold $working"), ("  loading…", "$quiet")), id="home-title", markup=False)
+        with Container(id="home-body"):
+            yield OptionList(id="rows", markup=False)
+            yield Peek(id="peek")
+        yield Static(WELCOME, id="welcome", markup=False)
+        yield Footer(show_command_palette=False, compact=True)
+
+    def on_mount(self) -> None:
+        backend = self.app.backend
+        self._refresh = Refresh(self, backend.home, self._show, self._fail)
+        self._refresh.request()
+        self.query_one("#rows").focus()
+        self.set_interval(5.0, self.redraw)
+
+    def data_changed(self) -> None:
+        if self._refresh is not None:
+            self._refresh.request()
+
+    def on_screen_resume(self) -> None:
+        self.data_changed()
+
+    # --- drawing ------------------------------------------------------------------------------------------------
+
+    def _show(self, state: HomeState) -> None:
+        self._error = ""
+        self._state = state
+        self.app.show_waiting(state.waiting)
+        self.redraw()
+        self.query_one(Peek).update(self.row, state)
+
+    def _fail(self, message: str) -> None:
+        self._error = message
+        self.redraw()
+
+    @property
+    def row(self) -> HomeRow | None:
+        """The highlighted row."""
+        rows = self.query_one("#rows", OptionList)
+        if self._state is None or rows.highlighted is None or rows.highlighted >= rows.option_count:
+            return None
+        id = rows.get_option_at_index(rows.highlighted).id
+        return next((row for row in self._state.rows if row.id == id), None)
+
+    def redraw(self) -> None:
+        state = self._state
+        title = self.query_one("#home-title", Static)
+        if self._error:
+            title.update(assemble(("✗ ", "$failed"), self._error))
+        if state is None:
+            return
+        if not self._error:
+            title.update(self._title(state))
+        self.query_one("#welcome").display = not state.rows
+        body = self.query_one("#home-body")
+        body.display = bool(state.rows)
+        rows = self.query_one("#rows", OptionList)
+        current = self.row
+        width = max(rows.scrollable_content_region.width - 1, 20)
+        options = self._options(state, width)
+        rows.clear_options()
+        rows.add_options(options)
+        ids = [option.id for option in options]
+        if current is not None and current.id in ids:
+            rows.highlighted = ids.index(current.id)
+        else:
+            rows.highlighted = next((place for place, option in enumerate(options) if not option.disabled), None)
+
+    def _options(self, state: HomeState, width: int) -> list[Option]:
+        now = self.app.backend.now()
+        options: list[Option] = []
+        for group in GROUPS:
+            found = state.group(group)
+            if options:
+                options.append(Option("", disabled=True))
+            options.append(Option(group_line(group, len(found), width), disabled=True))
+            options += [Option(Content("\n").join(row_lines(row, now, width)), id=row.id) for row in found]
+        return options
+
+    def _title(self, state: HomeState) -> Content:
+        folder = self.app.backend.services.workspace.name
+        waiting = (f"◆ {state.waiting} waiting", "bold $needs-you") if state.waiting else ("nothing waits", "$quiet")
+        return assemble(("punchlist", "bold $working"), (f"  {folder}  ", "$quiet"), waiting)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.set_class(event.size.width < NARROW, "-narrow")
+        self.set_class(is_too_small(event.size), "-tiny")
+        self.call_after_refresh(self.redraw)
+
+    # --- what the person does --------------------------------------------------------------------------------------
+
+    def on_option_list_option_highlighted(self, _: OptionList.OptionHighlighted) -> None:
+        if self._state is not None:
+            self.query_one(Peek).update(self.row, self._state)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        if event.option_list.id == "rows":
+            self.action_open()
+
+    def action_open(self) -> None:
+        row = self.row
+        if row is not None and row.session is not None:
+            self.app.open_conversation(row.session)
+        elif row is not None:
+            self.action_peek()
+
+    def action_peek(self) -> None:
+        peek = self.query_one(Peek)
+        if self._state is None or self.row is None:
+            return
+        if peek.has_class("-shown"):
+            peek.remove_class("-shown")
+            self.query_one("#rows").focus()
+        else:
+            peek.add_class("-shown")
+            peek.update(self.row, self._state)
+            peek.focus_answer()
+        self.call_after_refresh(self.redraw)
+
+    def action_new(self) -> None:
+        self.app.open_conversation(None)
+
+    def action_search(self) -> None:
+        self.app.open_search("")
+
+    def action_resume(self) -> None:
+        self.app.open_panel(DialogName.RESUME, "", "")
+
+    def action_keys(self) -> None:
+        self.app.action_show_keys()
+
+    def action_leave(self) -> None:
+        self.app.action_leave()
+
+    def on_key(self, event: events.Key) -> None:
+        peek = self.query_one(Peek)
+        if event.key == "escape" and peek.has_class("-shown"):
+            event.stop()
+            self.action_peek()
+
+    def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
+        event.stop()
+        self.app.answer_approval(event.approval, event.answer, event.reason)
+
+    def on_approval_panel_unavailable(self, event: ApprovalPanel.Unavailable) -> None:
+        self.app.say(event.why, "warning")

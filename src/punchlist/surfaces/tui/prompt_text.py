@@ -1,0 +1,81 @@
+"""The text field of the composer: long pastes become markers, and a marker is deleted as a whole."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.content import Content
+from textual.widgets import TextArea
+
+from punchlist.surfaces.tui.pastes import Pastes
+
+
+class PromptText(TextArea):
+    DEFAULT_CSS = """
+    PromptText {
+        height: auto; min-height: 3; max-height: 12;
+        border: round $primary-darken-1; padding: 0 1; background: transparent;
+    }
+    PromptText:focus { border: round $accent; }
+    """
+
+    def __init__(self, placeholder: str) -> None:
+        super().__init__(
+            soft_wrap=True,
+            show_line_numbers=False,
+            tab_behavior="focus",
+            highlight_cursor_line=False,
+            placeholder=Content(placeholder),
+        )
+        self.pastes = Pastes()
+
+    @property
+    def line_before_cursor(self) -> str:
+        row, column = self.cursor_location
+        return self.document[row][:column]
+
+    @property
+    def on_first_line(self) -> bool:
+        return self.cursor_location[0] == 0
+
+    @property
+    def on_last_line(self) -> bool:
+        return self.cursor_location[0] == self.document.line_count - 1
+
+    @property
+    def expanded_text(self) -> str:
+        """The text with the pasted texts in place of their markers."""
+        return self.pastes.expand(self.text)
+
+    def set_prompt(self, text: str) -> None:
+        """Replace the text; the cursor is at the end."""
+        self.load_text(text)
+        self.move_cursor(self.document.end)
+
+    def clear_prompt(self) -> None:
+        self.load_text("")
+        self.pastes.clear()
+
+    def replace_token(self, start: int, text: str) -> None:
+        """Replace the text from `start` to the cursor in the line of the cursor."""
+        row, column = self.cursor_location
+        self.replace(text, (row, start), (row, column), maintain_selection_offset=False)
+
+    def insert_text(self, text: str) -> None:
+        self.replace(text, *self.selection, maintain_selection_offset=False)
+
+    def check_consume_key(self, key: str, character: str | None = None) -> bool:
+        # On an empty prompt, `?` shows the keys instead of being typed.
+        return bool(self.text) and super().check_consume_key(key, character)
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        self.insert_text(self.pastes.hold(event.text))
+
+    def action_delete_left(self) -> None:
+        marker = self.pastes.marker_before(self.line_before_cursor) if self.selection.is_empty else None
+        if marker is None:
+            super().action_delete_left()
+            return
+        row, column = self.cursor_location
+        self.delete((row, column - len(marker)), (row, column))

@@ -1,0 +1,112 @@
+"""What the screens show, read at one moment. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from punchlist.conversations.model import QueuedMessage, StoredTurn
+    from punchlist.surfaces.tui.entries import Entry
+    from punchlist.views.todos import TodoList
+
+Severity = Literal["information", "warning", "error"]
+Group = Literal["needs_you", "working", "done"]
+GROUPS: Final[dict[Group, str]] = {"needs_you": "Needs you", "working": "Working", "done": "Done"}
+
+
+@dataclass(frozen=True, slots=True)
+class PendingApproval:
+    """A tool call that waits for permission."""
+
+    call_id: str
+    session: str
+    tool: str
+    arguments: Mapping[str, Any]
+    question: str
+    why: str
+    workspace: str
+    asked_at: str
+    always: Mapping[str, str] = field(default_factory=dict)
+    """What each "always" answer covers, by its name: tool, prefix or server."""
+
+
+@dataclass(frozen=True, slots=True)
+class HomeRow:
+    """One line on Home."""
+
+    id: str
+    group: Group
+    state: str
+    """A key of `theme.SIGNS`."""
+    title: str
+    details: tuple[str, ...]
+    at: str
+    session: str | None = None
+    kind: str = "session"
+    """`session`, or the kind of a request of the inbox."""
+    request_id: str | None = None
+    mission: str | None = None
+    text: str = ""
+    """The whole question."""
+    answers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HomeState:
+    rows: Sequence[HomeRow] = ()
+    approvals: Mapping[str, PendingApproval] = field(default_factory=dict)
+    """By the id of the call."""
+
+    def group(self, name: Group) -> list[HomeRow]:
+        return [row for row in self.rows if row.group == name]
+
+    @property
+    def waiting(self) -> int:
+        return len(self.group("needs_you"))
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFigures:
+    """What the status line shows about the current turn."""
+
+    model: str = ""
+    continuations: int = 0
+    limit: int | None = None
+    """Of continuations; None if continuation is off."""
+    tokens: int = 0
+    cost: float | None = None
+    budget: float | None = None
+    """Of cost, in dollars; None if there is no limit."""
+    token_budget: int | None = None
+    context: int = 0
+    context_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationState:
+    session: str
+    todos: TodoList
+    turn: StoredTurn | None = None
+    is_running: bool = False
+    """Whether a living process works on the turn."""
+    approvals: Sequence[PendingApproval] = ()
+    queued: Sequence[QueuedMessage] = ()
+    figures: TurnFigures = TurnFigures()
+
+    @property
+    def is_open(self) -> bool:
+        return self.turn is not None and self.turn.open
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPage:
+    """A part of the history, oldest first."""
+
+    entries: Sequence[Entry]
+    first: int
+    """The position of its first message."""
+    last: int
+    has_earlier: bool
+    has_later: bool

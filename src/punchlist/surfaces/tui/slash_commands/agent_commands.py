@@ -1,0 +1,70 @@
+"""Commands that give the agent or a tool something to do: `/continue /review /shell /tool`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from punchlist.errors import InvalidInput
+from punchlist.surfaces.tui.slash_commands.model import (
+    ConfirmShellCommands,
+    ScheduleTool,
+    ShowMessage,
+    SlashCommand,
+    SlashContext,
+    SlashResult,
+    SubmitPrompt,
+)
+from punchlist.surfaces.tui.slash_commands.shell_blocks import fence
+
+RUN_COMMAND: Final = "run_command"
+REVIEW_COMMANDS: Final = ("git status --short", "git diff HEAD")
+
+
+def _continue(context: SlashContext, arguments: str) -> SlashResult:
+    items = context.services.todos.list(context.scope).open_items
+    if not items:
+        return ShowMessage("Nothing is open in this session.")
+    prompt = ["Finish the open items of this session's list:", *(f"- {item.title}" for item in items)]
+    return SubmitPrompt("\n".join([*prompt, *(["", arguments] if arguments else [])]))
+
+
+def _review(context: SlashContext, arguments: str) -> SlashResult:
+    if any(command not in context.shell_output for command in REVIEW_COMMANDS):
+        return ConfirmShellCommands(REVIEW_COMMANDS, context.line)
+    parts = [
+        "Review the uncommitted changes below. Name real defects with file and line, most serious first; say so if "
+        "there are none. Change nothing.",
+        *([f"Look in particular at: {arguments}"] if arguments else []),
+        *(f"$ {command}\n{fence(context.shell_output[command])}" for command in REVIEW_COMMANDS),
+    ]
+    return SubmitPrompt("\n\n".join(parts))
+
+
+def _shell(context: SlashContext, arguments: str) -> SlashResult:
+    del context
+    if not arguments:
+        raise InvalidInput("/shell needs a command: /shell make test")
+    return ScheduleTool(RUN_COMMAND, {"command": arguments})
+
+
+def _tool(context: SlashContext, arguments: str) -> SlashResult:
+    del context
+    name, _, rest = arguments.partition(" ")
+    if not name:
+        raise InvalidInput('/tool needs a name and JSON arguments: /tool read_file {"path": "README.md"}')
+    try:
+        values: Any = json.loads(rest) if rest.strip() else {}
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"The arguments of /tool {name} must be a JSON object ({error}).") from None
+    if not isinstance(values, dict):
+        raise InvalidInput(f'The arguments of /tool {name} must be a JSON object, such as {{"path": "README.md"}}.')
+    return ScheduleTool(name, values)
+
+
+COMMANDS: Final = (
+    SlashCommand("continue", "Have the agent finish the open items", _continue, argument_hint="[NOTE]"),
+    SlashCommand("review", "Have the agent review the uncommitted changes", _review, argument_hint="[FOCUS]"),
+    SlashCommand("shell", "Run a command in the workspace", _shell, argument_hint="COMMAND"),
+    SlashCommand("tool", "Call a tool yourself", _tool, argument_hint="NAME [JSON]"),
+)

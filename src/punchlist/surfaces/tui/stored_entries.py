@@ -1,0 +1,97 @@
+"""Entries of the screen from stored messages and calls. Damaged messages are shown as text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from punchlist.agent.message_kinds import COMPACTION, CONTINUATION, ENDING, GOAL, REMINDER, REPLY, RESULT, RESUMED
+from punchlist.kernel.clock import parse_timestamp
+from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
+
+if TYPE_CHECKING:
+    from punchlist.conversations.model import ChatEntry
+    from punchlist.toolcalls.stored_call import StoredCall
+
+FindCall = Callable[[str], "StoredCall | None"]
+_LEADS: Final = {
+    CONTINUATION: "continued: ",
+    COMPACTION: "context compacted: ",
+    REMINDER: "reminded: ",
+    RESUMED: "resumed: ",
+    GOAL: "completed only if: ",
+}
+
+
+def entries_from(chat: Sequence[ChatEntry], find_call: FindCall) -> list[Entry]:
+    """The entries of stored messages, in order. Results become part of their calls."""
+    found: dict[str, Entry] = {}
+    for each in chat:
+        for entry in _entries(each, find_call):
+            found[entry.id] = entry
+        if each.message.kind == RESULT and (result := _parsed(each.message.content)) is not None:
+            call = found.get(str(result.get("id")))
+            if isinstance(call, CallEntry) and not call.has_ended:
+                status = "error" if result.get("failed") else "success"
+                found[call.id] = replace(call, status=status, output=str(result.get("text", "")))
+    return list(found.values())
+
+
+def _entries(each: ChatEntry, find_call: FindCall) -> Iterator[Entry]:
+    message, turn = each
+    depth = 1 if turn is not None and turn.parent_turn_id is not None else 0
+    agent = turn.agent_id if turn is not None else ""
+    reply = _parsed(message.content) if message.kind == REPLY else None
+    if reply is not None:
+        if text := str(reply.get("text", "")).strip():
+            yield ReplyEntry(message.id, text, agent, depth)
+        for call in reply.get("calls", ()):
+            yield call_entry(call, find_call(call["id"]), agent, depth)
+    elif message.kind == RESULT:
+        return
+    elif message.role == "user" and message.kind == "text":
+        if depth:
+            yield NoteEntry(message.id, "delegation", f"{agent}: {message.content}", depth)
+        else:
+            yield SaidEntry(message.id, message.content, message.created_at)
+    elif message.role == "assistant":
+        yield ReplyEntry(message.id, message.content, agent, depth)
+    elif message.kind == ENDING:
+        yield NoteEntry(message.id, ENDING, message.content, depth)
+    else:
+        yield NoteEntry(message.id, message.kind, _LEADS.get(message.kind, "") + _readable(message.content), depth)
+
+
+def call_entry(call: dict[str, Any], stored: StoredCall | None, agent: str = "", depth: int = 0) -> CallEntry:
+    arguments = call["arguments"] if isinstance(call["arguments"], dict) else {"arguments": call["arguments"]}
+    entry = CallEntry(str(call["id"]), str(call["tool"]), arguments, agent=agent, depth=depth)
+    return entry if stored is None else with_stored(entry, stored)
+
+
+def with_stored(entry: CallEntry, stored: StoredCall) -> CallEntry:
+    """The entry with the state of its call."""
+    seconds = None
+    if stored.started_at and stored.ended_at:
+        seconds = (parse_timestamp(stored.ended_at) - parse_timestamp(stored.started_at)).total_seconds()
+    output = stored.result or stored.explanation or (entry.output if not stored.ended_at else "")
+    return replace(
+        entry, status=stored.status, output=output, seconds=seconds, started_at=stored.started_at or entry.started_at
+    )
+
+
+def _parsed(content: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _readable(content: str) -> str:
+    """The text of a stored object that has one."""
+    found = _parsed(content) if content.startswith("{") else None
+    if found is None:
+        return content
+    return next((str(found[name]) for name in ("summary", "text", "goal") if name in found), content)

@@ -1,0 +1,53 @@
+"""The items of a session's lists as lines, readable from 40 columns on (W9). Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+
+from punchlist.surfaces.tui.display_text import assemble, hang, line
+from punchlist.surfaces.tui.figures import progress_bar
+from punchlist.surfaces.tui.theme import SIGNS, STYLES
+
+if TYPE_CHECKING:
+    from punchlist.views.todos import NumberedTodo, TodoList
+
+MARK_STYLES: Final = {
+    "claimed": "$needs-you",
+    "evidenced": "$quiet",
+    "checked": "$done",
+    "accepted": "bold $done",
+}
+_MAX_BAR_WIDTH: Final = 24
+
+
+def progress_line(todos: TodoList, width: int) -> Content:
+    """`Tasks 3/7 (43%) ━━━━────`"""
+    summary = todos.summary
+    done, total = summary["completed"] + summary["cancelled"], summary["total"]
+    if not total:
+        return assemble(("Tasks", "bold"), ("  none yet", "$quiet"))
+    share = f"{done}/{total} ({round(100 * done / total)}%)"
+    cells = max(min(width - len(share) - 9, _MAX_BAR_WIDTH), 0)
+    filled, empty = progress_bar(done, total, cells)
+    return assemble(("Tasks", "bold"), f"  {share}  ", (filled, "$done"), (empty, "$rule"))
+
+
+def todo_lines(item: NumberedTodo, width: int) -> list[Content]:
+    """An item: its sign, number and text, then its mark or what it waits for."""
+    sign, style = SIGNS.get(item.status, "?"), STYLES.get(item.status, "")
+    head = assemble((f"{sign} ", style), (f"{item.number} ", "$quiet"))
+    # The words of cancelled and dropped items say so already, next to the sign.
+    text_style = {"completed": "$quiet", "cancelled": "$quiet strike", "in_progress": "bold"}.get(item.status, "")
+    text = Content.styled(line(item.label), text_style) if text_style else Content(line(item.label))
+    notes: list[tuple[str, str]] = []
+    if item.mark is not None:
+        notes.append((f"  {item.mark}", MARK_STYLES.get(item.mark, "$quiet")))
+    if item.is_open and item.verification.check is not None:
+        notes.append(("  has check", "$quiet"))
+    if item.claim is not None and item.claim.holder and item.is_open:
+        notes.append((f"  @{line(item.claim.holder, 30)}", "$working"))
+    if item.waits_for and item.is_open:
+        notes.append((f"  waits for {line(', '.join(item.waits_for), 80)}", "$needs-you"))
+    return hang(Content("").join([text, assemble(*notes)]) if notes else text, width, head)

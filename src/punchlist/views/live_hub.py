@@ -1,0 +1,261 @@
+"""Subscriptions to events and live text, for surfaces that show work while it happens.
+
+One thread watches the database while there are subscribers, reads what is new once, and gives each subscriber its part.
+A subscriber that does not read loses no events: when its queue is full, the queue is dropped, and it reads the events
+that it missed from the log. Live text is not repeated; its positions show what is missing.
+
+    async with services.live.subscribe(conversation_id=session) as subscription:
+        async for item in subscription:      # ActivityEntry or LiveText
+            ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final, Self
+
+from punchlist.errors import StoreError
+from punchlist.kernel.camel_json import camel_json
+from punchlist.missions.changes import find_mission
+from punchlist.storage.change_watch import ChangeWatch
+from punchlist.storage.store import Store
+from punchlist.views import activity_repository
+from punchlist.views.activity_repository import ActivityEntry
+from punchlist.views.live import MAX_LIMIT, LiveFeed, read_entries
+from punchlist.views.live_text import LiveText, LiveTextFeed
+
+POLL_SECONDS: Final = 0.02
+MAX_QUEUED: Final = 2_000
+"""Items that a subscriber has not read."""
+IDLE_SECONDS: Final = 0.25
+"""How soon the thread notices that the last subscriber is gone."""
+
+LiveItem = ActivityEntry | LiveText
+
+
+def live_json(item: LiveItem) -> dict[str, Any]:
+    """An item with its `type`, `event` or `text`."""
+    if isinstance(item, LiveText):
+        return {"type": "text", **item.as_json()}
+    return {"type": "event", **camel_json(item)}
+
+
+class Subscription:
+    """The items of one subscriber. Read it with `async for`, with `batch`, or from a thread with `read`."""
+
+    def __init__(self, hub: LiveHub, conversations: frozenset[str] | None, last: int, text: bool) -> None:
+        self.last = last
+        """The sequence number of the last event that was read: resume with it, as `after`."""
+        self.conversations = conversations
+        """Whose items it gets; None for all."""
+        self.closed = False
+        self.missed = True
+        """Events after `last` are in the log and not in the queue. The hub's lock guards this and the queue."""
+        self._hub = hub
+        self._text = text
+        self._queue: deque[LiveItem] = deque()
+        self._ready = threading.Event()
+        self._wake: Callable[[], None] = self._ready.set
+
+    def read(self, timeout: float | None = None) -> list[LiveItem]:
+        """Wait for items, in a thread; empty after `timeout` seconds or when the subscription is closed."""
+        if not (found := self._take()) and not self.closed:
+            self._ready.wait(timeout)
+            found = self._take()
+        return found
+
+    async def batch(self, timeout: float | None = None) -> list[LiveItem]:
+        """Wait for items; empty after `timeout` seconds or when the subscription is closed."""
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            # The event loop may have ended.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(ready.set)
+
+        self._wake = wake
+        found = await self._take_async()
+        if not found and not self.closed:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await ready.wait()
+            found = await self._take_async()
+        return found
+
+    async def __aiter__(self) -> AsyncIterator[LiveItem]:
+        while not self.closed:
+            for item in await self.batch():
+                yield item
+
+    def close(self) -> None:
+        self.closed = True
+        self._hub.remove(self)
+        self._wake()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def offer(self, items: Iterable[LiveItem]) -> None:
+        """Queue the items that the subscriber wants. Called by the hub, with its lock."""
+        wanted = [item for item in items if self._wants(item)]
+        if not wanted:
+            return
+        idle = self.missed or not self._queue
+        if len(self._queue) + len(wanted) > MAX_QUEUED:
+            self._queue.clear()
+            self.missed = True
+        self._queue.extend(item for item in wanted if isinstance(item, LiveText) or not self.missed)
+        if idle:
+            self._wake()
+
+    def start_with(self, texts: Sequence[LiveText]) -> None:
+        """Put what was streamed so far before what has been queued since. Called by the hub, with its lock."""
+        known = {text.seq for text in texts}
+        since = [item for item in self._queue if not isinstance(item, LiveText) or item.seq not in known]
+        self._queue = deque([*filter(self._wants, texts), *since])
+
+    def _wants(self, item: LiveItem) -> bool:
+        if isinstance(item, LiveText):
+            if not self._text:
+                return False
+        elif item.seq <= self.last:
+            return False
+        return self.conversations is None or item.conversation_id in self.conversations
+
+    async def _take_async(self) -> list[LiveItem]:
+        # Only missed events need the database.
+        return await asyncio.to_thread(self._take) if self.missed else self._take()
+
+    def _take(self) -> list[LiveItem]:
+        found: list[LiveItem] = list(self._hub.catch_up(self)) if self.missed else []
+        with self._hub.lock:
+            self._ready.clear()
+            found += self._queue
+            self._queue.clear()
+            self.last = max((item.seq for item in found if isinstance(item, ActivityEntry)), default=self.last)
+        return found
+
+
+class LiveHub:
+    def __init__(self, store: Store) -> None:
+        self.lock = threading.Lock()
+        self._store = store
+        self._subscriptions: set[Subscription] = set()
+        self._position = 0
+        """The last event that was given to the subscribers."""
+        self._thread: threading.Thread | None = None
+        self._starts = threading.Lock()
+
+    def subscribe(
+        self,
+        *,
+        mission: str | None = None,
+        conversation_id: str | None = None,
+        conversations: Sequence[str] | None = None,
+        after: int | None = None,
+        text: bool = True,
+    ) -> Subscription:
+        """Subscribe to the chats that a mission has now, to one or several conversations, or to everything.
+
+        `after` is the number of the last event that the subscriber has seen; default: only new events. With `text`, it
+        also gets live text, first what the open turns have streamed so far. Reads the database: call it in a thread
+        from asynchronous code.
+        """
+        chosen = self._choose(mission, conversation_id, conversations)
+        with self._starts:
+            with self.lock:
+                subscription = Subscription(self, chosen, self._position if after is None else after, text)
+                self._subscriptions.add(subscription)
+                running = self._thread is not None
+            if not running:
+                self._start()
+            with self.lock:
+                if after is None and not running:
+                    subscription.last = self._position
+                if subscription.last >= self._position:
+                    subscription.missed = False
+        if text:
+            so_far = LiveTextFeed(self._store).poll()
+            with self.lock:
+                subscription.start_with(so_far)
+        return subscription
+
+    def close(self) -> None:
+        """End all subscriptions and the thread."""
+        for subscription in list(self._subscriptions):
+            subscription.close()
+        if (thread := self._thread) is not None:
+            thread.join(timeout=2 * IDLE_SECONDS)
+
+    def __len__(self) -> int:
+        return len(self._subscriptions)
+
+    def remove(self, subscription: Subscription) -> None:
+        with self.lock:
+            self._subscriptions.discard(subscription)
+
+    def catch_up(self, subscription: Subscription) -> list[ActivityEntry]:
+        """A page of the events that the subscriber missed."""
+        until = self._position
+        found = read_entries(self._store, subscription.conversations, subscription.last, until, MAX_LIMIT)
+        with self.lock:
+            subscription.last = found[-1].seq if len(found) == MAX_LIMIT else until
+            subscription.missed = subscription.last < self._position
+        return found
+
+    def _choose(
+        self, mission: str | None, conversation_id: str | None, conversations: Sequence[str] | None
+    ) -> frozenset[str] | None:
+        if mission is None and conversation_id is None and conversations is None:
+            return None
+        chosen = {*(conversations or ()), *filter(None, [conversation_id])}
+        if mission is not None:
+            with self._store.read() as tx:
+                chosen.update(activity_repository.chats_of_mission(tx, find_mission(tx, mission).id))
+        return frozenset(chosen)
+
+    # --- the thread ---------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        with self._store.read() as tx:
+            newest = activity_repository.newest_number(tx) or 0
+        events, texts = LiveFeed(self._store, newest), LiveTextFeed(self._store)
+        texts.poll()
+        self._position = newest
+        self._thread = threading.Thread(target=self._watch, args=(events, texts), name="live hub", daemon=True)
+        self._thread.start()
+
+    def _watch(self, events: LiveFeed, texts: LiveTextFeed) -> None:
+        with ChangeWatch(self._store) as watch:
+            while True:
+                items: list[LiveItem] = []
+                # While the database is unavailable, subscribers wait.
+                with suppress(StoreError):
+                    items += [*events.poll(), *texts.poll()]
+                with self.lock:
+                    if not self._subscriptions:
+                        self._thread = None
+                        return
+                    for subscription in self._subscriptions if items else ():
+                        subscription.offer(items)
+                    self._position = events.last
+                if not items:
+                    watch.wait(IDLE_SECONDS, POLL_SECONDS)

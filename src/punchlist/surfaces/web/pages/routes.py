@@ -110,7 +110,7 @@ def _page_handler(page: PageFunction) -> Handler:
                 found = page(made)
             except PunchlistError as error:
                 found = _error_page(error)
-            waiting = len(context.services.inbox.list())
+            waiting = sum(context.services.inbox.counts().values())
             values = {
                 **found.values,
                 "title": found.title,

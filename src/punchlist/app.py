@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
     from punchlist.conversations.service import Conversations
     from punchlist.engine.worker import Worker
+    from punchlist.idempotency.service import IdempotentRequests
     from punchlist.integrations.host_checks import HostChecks
     from punchlist.missions.directives.service import Directives
     from punchlist.missions.escalations.service import Escalations
@@ -276,6 +277,12 @@ class Services:
         from punchlist.tokens.service import AccessTokens
 
         return AccessTokens(self.store, self.trust.sign)
+
+    @cached_property
+    def idempotent_requests(self) -> IdempotentRequests:
+        from punchlist.idempotency.service import IdempotentRequests
+
+        return IdempotentRequests(self.store)
 
     @cached_property
     def agents(self) -> AgentsConfig:

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0014"
+SCHEMA_VERSION: Final = "0016"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "26ab2a82691bf93295ff0df79b45cb2848029877028d350c7ca5d3fee09b92de",
-    "postgresql": "1dd3485e04bac5ca83bafa33a49604617919ccd929c8f53828056dc4041910ac",
+    "sqlite": "9506b6563e2e1176607f77e8e7bb224469e746ccedef6e4a656f684b586515f0",
+    "postgresql": "5f312cd78b8da6f95553ee013c5eea5c56cec9ba3d4f8f2f817eae507a646c82",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

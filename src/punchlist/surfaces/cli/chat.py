@@ -64,10 +64,8 @@ def open_application(
 
         raise missing_extra(error) or error from error
     given = AgentOptions(model, str(mode or "default"), agent)
-    if home:
-        first = None
-    else:
-        first = session or (services.current_session() if keep else services.new_session())
+    current = services.current_session if keep else services.new_session
+    first = None if home else session or current()
     if farewell := run(services, given, session=first, goal=goal):
         echo(farewell)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import repository as conversation_repository
-from punchlist.errors import Conflict, PunchlistError
+from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import timestamp
 from punchlist.missions import repository as mission_repository
+from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.changes import check_active
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionScope
@@ -40,6 +40,11 @@ def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str |
         # The lock serialises concurrent starts.
         locked = mission_repository.lock_mission(tx, mission.id)
         check_active(locked or mission)
+        if locked is not None and locked.paused_at is not None:
+            raise IllegalTransition(
+                f"Mission {mission.slug!r} is paused since {locked.paused_at}. `punchlist mission resume "
+                f"{mission.slug}` continues it."
+            )
         for cycle in run_repository.open_of_kind(tx, mission.id, RunKind.CYCLE.value):
             if cycle.id != id:
                 raise Conflict(
@@ -61,6 +66,7 @@ class PeriodicTasks:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._overdue = OverdueService(services.store)
+        self._budgets = Budgets(services.store)
         self._swept: dict[str, datetime] = {}
         self._taken: dict[str, str] = {}
         """By mission: a tick that has had its cycle, so that its events are read once per tick."""
@@ -82,6 +88,8 @@ class PeriodicTasks:
             raise first_error
 
     def _maintain(self, mission: Mission) -> None:
+        if mission.paused_at is not None:
+            return
         now, scope = self._services.store.clock(), MissionScope(mission.conversation_id, SYSTEM)
         self._start_due_cycle(scope, mission, now)
         self._retry_failed(scope, mission, now)
@@ -89,6 +97,7 @@ class PeriodicTasks:
         # A clock that was set back also causes a sweep.
         if last is None or not last <= now < last + SWEEP_INTERVAL:
             self._overdue.process_mission(scope, mission.id)
+            self._budgets.end_stops(mission.id)
             self._swept[mission.id] = now
 
     def _start_due_cycle(self, scope: MissionScope, mission: Mission, now: datetime) -> None:
@@ -103,8 +112,13 @@ class PeriodicTasks:
             return
         # A worker that dies before `take_tick` queues the same run again, which is idempotent. A tick that falls into
         # an open cycle is served by that cycle.
-        with suppress(Conflict):
+        try:
             enqueue_cycle(self._services.store, scope, mission, f"cycle-{mission.slug}-{tick}")
+        except Conflict:
+            pass
+        except IllegalTransition:
+            # Paused or archived since the mission was read.
+            return
         self._services.missions.take_tick(scope, mission.id, tick)
 
     def _retry_failed(self, scope: MissionScope, mission: Mission, now: datetime) -> None:

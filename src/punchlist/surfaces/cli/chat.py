@@ -57,7 +57,7 @@ def open_application(
     # Questions about a database of another author are asked here, before the screen is taken over.
     services.check_database()
     try:
-        from punchlist.surfaces.tui.backend import AgentOptions
+        from punchlist.surfaces.tui.agent_options import AgentOptions
         from punchlist.surfaces.tui.main import run
     except ModuleNotFoundError as error:
         from punchlist.extras import missing_extra

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,7 @@ from punchlist.conversations.model import Scope, StoredTurn
 from punchlist.errors import InvalidInput, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.processes import is_running
+from punchlist.surfaces.tui.agent_options import AgentOptions
 from punchlist.surfaces.tui.screen_state import (
     ConversationState,
     EntryPage,
@@ -54,15 +55,6 @@ OUTCOMES: Final = {
     "edit": ApprovalOutcome.MODIFY,
     "deny": ApprovalOutcome.CANCEL,
 }
-
-
-@dataclass(slots=True)
-class AgentOptions:
-    """How turns are started."""
-
-    model: str | None = None
-    mode: str = "default"
-    agent: str | None = None
 
 
 class Backend:

@@ -24,6 +24,7 @@ SUBJECTS: Final = (
     "claims",
     "missions",
     "views",
+    "live",
     "engine",
     "install",
 )

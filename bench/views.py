@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
 from time import perf_counter
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 from bench.figures import Bench, Figure, Limits
 from bench.missions import ended_todo
@@ -21,8 +22,10 @@ from punchlist.kernel.ids import new_id
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import event_stream
 from punchlist.missions.config import file
+from punchlist.missions.escalations import repository as escalation_repository
+from punchlist.missions.escalations.transitions import OVERDUE
 from punchlist.missions.metrics import repository as metric_repository
-from punchlist.missions.model import MetricReading, MissionScope, NewMissionTodo
+from punchlist.missions.model import Escalation, MetricReading, MissionScope, NewMissionTodo
 from punchlist.missions.service import Missions
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.service import MissionTodos
@@ -32,8 +35,10 @@ from punchlist.runs.model import Run, RunKind
 from punchlist.storage import event_log
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
+from punchlist.toolcalls.approval_store import Approvals
 from punchlist.views.board import BoardFilter, read_board
 from punchlist.views.chat import read_chat
+from punchlist.views.inbox import Inbox
 from punchlist.views.live import LiveFeed, read_activity
 from punchlist.views.metrics import read_metric
 from punchlist.views.runs import read_runs
@@ -55,7 +60,9 @@ def measure(bench: Bench) -> Iterator[Figure]:
     todos, rows = (200, 1_000) if quick else (10_000, 100_000)
     with closing(open_store(str(bench.folder / "views.db"))) as store:
         todo_id, chat = fill(store, todos, rows)
+        escalate(store, 200)
         newest = read_activity(store, since=system_clock()).last
+        inbox = Inbox(cast("Any", SimpleNamespace(store=store, approvals=Approvals(store))))
         calls: dict[str, Callable[[], Any]] = {
             "board": lambda: read_board(store, SLUG, limit=100),
             "board with archived todos": lambda: read_board(store, SLUG, BoardFilter(archived=True), limit=100),
@@ -74,6 +81,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
                 store, mission=SLUG, since=system_clock() - timedelta(days=1)
             ),
             "series, 30 days": lambda: read_series(store, SLUG),
+            "inbox with 200 requests": lambda: inbox.page(),
             "live, one poll": LiveFeed(store, newest, mission=SLUG).poll,
         }
         for name, call in calls.items():
@@ -135,6 +143,16 @@ def fill(store: Store, todos: int, rows: int) -> tuple[str, str]:
         ]
         event_log.append(tx, *changes)
     return ended[0].id, chat
+
+
+def escalate(store: Store, count: int) -> None:
+    """Open requests of the inbox."""
+    now = timestamp(system_clock())
+    with store.write() as tx:
+        for id, mission_id in tx.raw(f"SELECT id, mission_id FROM mission_todos ORDER BY id LIMIT {count:d}"):
+            question = "TODO overdue. Extend or cancel? " * 5
+            escalation = Escalation(new_id(), mission_id, id, OVERDUE, question, "open", now)
+            escalation_repository.insert_escalation(tx, escalation)
 
 
 def _run(todo_id: str, mission_id: str, pillar_id: str, chat: str, at: str) -> Run:

@@ -19,6 +19,8 @@ from punchlist.kernel.lifecycle import Lifecycle
 from punchlist.kernel.tool import ListToolSpec
 from punchlist.missions.directives.model import DIRECTIVE
 from punchlist.missions.escalations.lifecycle import ESCALATION
+from punchlist.missions.recommendations.model import RECOMMENDATION
+from punchlist.missions.recommendations.tools import recommendation_tools
 from punchlist.missions.todos.lifecycle import MISSION
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.plan.lifecycle import CONDITION, PLAN
@@ -52,6 +54,7 @@ COMMANDS = [
     *(["mission", "todo", name] for name in ("reprioritize", "complete", "claim", "renew", "release")),
     *(["mission", "chat", name] for name in ("list", "show", "send")),
     *(["mission", "directive", name] for name in ("add", "list", "end")),
+    *(["mission", "recommendation", name] for name in ("list", "accept", "decline")),
     *(["mission", "metric", name] for name in ("list", "show", "record", "collect")),
     *(["mission", "runs", name] for name in ("list", "show", "pause", "resume", "redirect", "stop")),
     ["worker"],
@@ -82,7 +85,16 @@ def lifecycles() -> str:
         NOTE,
         "Every lifecycle is a table of (state, action) → state. The diagrams are generated from the tables.",
     ]
-    of_lists: list[Lifecycle[Any, Any]] = [CHECKLIST, PLAN, CONDITION, CLAIM, MISSION, ESCALATION, DIRECTIVE]
+    of_lists: list[Lifecycle[Any, Any]] = [
+        CHECKLIST,
+        PLAN,
+        CONDITION,
+        CLAIM,
+        MISSION,
+        ESCALATION,
+        DIRECTIVE,
+        RECOMMENDATION,
+    ]
     for lifecycle in (*of_lists, RUN, TOOL_CALL, APPROVAL, TURN, QUEUE, TOKEN):
         parts.append(
             f"## {lifecycle.name.capitalize()}\n\n```mermaid\n{lifecycle.mermaid()}\n```\n\n{_roles_table(lifecycle)}"
@@ -101,6 +113,7 @@ def tools() -> str:
         *plan_tools(_no_service),
         *claim_tools(lambda _: {}),
         *mission_tools(_no_service),
+        *recommendation_tools(_no_service),
     ]
     work = native_tools(Workspace(FOLDER))
     return "\n\n".join(["# Tools", NOTE, *map(_tool, lists), *map(_native, work)]) + "\n"

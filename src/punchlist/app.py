@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from punchlist.conversations.model import Scope
     from punchlist.conversations.service import Conversations
     from punchlist.engine.worker import Worker
+    from punchlist.idempotency.service import IdempotentRequests
     from punchlist.integrations.host_checks import HostChecks
     from punchlist.missions.directives.service import Directives
     from punchlist.missions.escalations.service import Escalations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from punchlist.missions.metrics.service import Metrics
     from punchlist.missions.model import Mission
     from punchlist.missions.planning.prompt_data import PromptData
+    from punchlist.missions.recommendations.service import Recommendations
     from punchlist.missions.service import Missions
     from punchlist.missions.todos.checks import CompletionChecks
     from punchlist.missions.todos.service import MissionTodos
@@ -186,6 +188,12 @@ class Services:
         return Directives(self.store)
 
     @cached_property
+    def recommendations(self) -> Recommendations:
+        from punchlist.missions.recommendations.service import Recommendations
+
+        return Recommendations(self.store)
+
+    @cached_property
     def briefing(self) -> PromptData:
         from punchlist.missions.planning.prompt_data import PromptData
 
@@ -269,6 +277,12 @@ class Services:
         from punchlist.tokens.service import AccessTokens
 
         return AccessTokens(self.store, self.trust.sign)
+
+    @cached_property
+    def idempotent_requests(self) -> IdempotentRequests:
+        from punchlist.idempotency.service import IdempotentRequests
+
+        return IdempotentRequests(self.store)
 
     @cached_property
     def agents(self) -> AgentsConfig:

@@ -62,7 +62,7 @@ def test_a_directive_with_a_date_holds_until_the_end_of_that_day(
 
 
 def test_length_and_number_are_limited(team: Team, directives: Directives, clock: StoppedClock) -> None:
-    for text in ("", "x" * (MAX_LENGTH + 1), "two\nlines"):
+    for text in ("", "x" * (MAX_LENGTH + 1), "two\nlines", "\u200b" * MAX_LENGTH):
         with pytest.raises(InvalidInput, match="text: "):
             directives.add(team.person, team.slug, text)
     today = clock.now.date().isoformat()

@@ -57,6 +57,21 @@ def test_a_turn_has_its_plan_and_what_was_open_on_the_checklist(services: Servic
     assert "Ended before" in [item["title"] for item in turn_items(services, SCOPE, turn.turn_id, counted)]
 
 
+@pytest.mark.spec("C13")
+def test_items_that_the_agent_removed_after_they_ended_are_listed(services: Services) -> None:
+    checklists = services.checklists
+    checklists.add(SCOPE, "Ended before", reason="test")
+    checklists.advance(SCOPE, checklists.get("s").items[0].id, ChecklistAction.COMPLETE, reason="test")
+    turn = services.conversations.begin_turn(SCOPE, reason="test")
+    checklists.add(SCOPE, "Not needed", reason="test")
+    unneeded = checklists.get("s").items[-1].id
+    checklists.cancel(SCOPE, unneeded, "It exists", reason="test")
+    checklists.rewrite(SCOPE, [], reason="test")
+    found = turn_items(services, SCOPE, turn.id, [])
+    assert listed(found) == [("checklist", "Not needed", "cancelled")]
+    assert all_cancelled(found)
+
+
 def test_nothing_is_all_cancelled_without_items() -> None:
     assert not all_cancelled([])
     assert all_cancelled([{"status": "cancelled"}])

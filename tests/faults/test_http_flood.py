@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.surfaces.mcp_http import HttpServer
 
-from punchlist.surfaces.mcp import http_limits
-from punchlist.surfaces.mcp.http_connection import LogRateLimit
+from punchlist.surfaces.http import limits
+from punchlist.surfaces.http.connection import LogRateLimit
 
 SECONDS = 2.0
 HALF_REQUESTS = (
@@ -55,7 +55,7 @@ def test_half_open_connections_do_not_keep_a_client_waiting(
                 assert served.ask("ping")["result"] == {}
                 assert time.monotonic() - began < SECONDS
         log = server.stop()
-    assert len(log.splitlines()) <= 2 * http_limits.LOG_RECORDS, log[:2_000]
+    assert len(log.splitlines()) <= 2 * limits.LOG_RECORDS, log[:2_000]
 
 
 @pytest.mark.spec("X1")
@@ -68,10 +68,10 @@ def test_a_connection_without_a_complete_request_is_closed(project: Path, enviro
         assert again.recv(1_000).startswith(b"HTTP/1.1 401")
         again.sendall(b"GET /mcp HTTP/1.1\r\nHost: local")
         for wire in (*opened, again):
-            wire.settimeout(http_limits.HEADER_SECONDS + 10)
+            wire.settimeout(limits.HEADER_SECONDS + 10)
             while _receive(wire):
                 pass
-        assert time.monotonic() - began < 2 * http_limits.HEADER_SECONDS + 5
+        assert time.monotonic() - began < 2 * limits.HEADER_SECONDS + 5
         assert server.client().stateless("tools/list")[0] == 200
 
 
@@ -98,6 +98,6 @@ def test_the_log_says_what_it_left_out() -> None:
 
 @pytest.mark.parametrize("files", [64, 256, 1024, 10**6])
 def test_the_limits_leave_file_descriptors_for_the_rest(files: int) -> None:
-    limits = http_limits.connection_limits(files)
-    assert limits.connections + 3 * limits.accepted_at_once < files
-    assert limits.connections >= 16
+    bounds = limits.connection_limits(files)
+    assert bounds.connections + 3 * bounds.accepted_at_once < files
+    assert bounds.connections >= 16

@@ -114,7 +114,7 @@ def test_escalations_of_missions_are_answered_by_number(punchlist: Cli, team: Te
     assert [(item["number"], item["kind"], item["mission"]) for item in asked] == [
         (number, "escalation", SLUG) for number in (1, 2, 3)
     ]
-    assert asked[0]["answers"] == ["acknowledge", "answer"]
+    assert asked[0]["answers"] == ["extend", "cancel", "keep", "acknowledge"]
     assert "punchlist inbox answer 1 extend DATE | cancel | keep, or acknowledge 1" in punchlist("inbox").stdout
     todos = [team.todos.get(item["todoId"]) for item in asked]
     extended = punchlist("inbox", "answer", "1", "extend", "2100-02-21", "--json")
@@ -145,7 +145,7 @@ def test_an_acknowledged_escalation_stays_in_the_inbox(punchlist: Cli, team: Tea
         (["answer", "1", "maybe"], 1, "extend"),
         (["answer", "1", "extend"], 1, "deadline: is required to extend"),
         (["answer", "1", "extend", "2100-02-21", "please"], 2, "must be: extend DATE, cancel or keep"),
-        (["approve", "1"], 1, "It can be answered with: answer extend DATE, answer cancel, answer keep, acknowledge."),
+        (["approve", "1"], 1, "It can be answered with: extend, cancel, keep, acknowledge."),
     ],
 )
 def test_a_wrong_answer_to_an_escalation_changes_nothing(

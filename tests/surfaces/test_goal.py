@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import Cli
@@ -77,3 +78,51 @@ def test_an_agent_can_neither_set_nor_clear_its_goal(punchlist: Cli, hook: Hook)
     assert (bad.returncode, "--check" in bad.stderr) == (1, True)
     assert punchlist("goal", "set", " ").returncode == 1
     assert "This check fails: false" in hook("stop")["reason"]
+
+
+JUDGE = """
+replies:
+  - calls: [{tool: read_file, arguments: {path: answer.txt}}]
+  - calls: [{tool: give_verdict, arguments: {verdict: not_yet, missing: "answer.txt does not give a reason"}}]
+"""
+
+
+def verdict_of(punchlist: Cli) -> dict[str, Any]:
+    judge: dict[str, Any] = json.loads(punchlist("goal", "show", "--json").stdout)["goal"]["judge"]
+    return judge
+
+
+def stop_after_verdict(hook: Hook, punchlist: Cli) -> dict[str, Any]:
+    """Stop until the judge, which works in a process of its own, has decided."""
+    for _ in range(20):
+        answer = hook("stop")
+        if "Confirm each point" not in answer.get("reason", "") and "has not decided" not in str(answer):
+            return answer
+    raise AssertionError(f"no verdict: {verdict_of(punchlist)}")
+
+
+@pytest.mark.spec("V3", "X2")
+def test_a_judge_decides_about_the_goal_of_a_third_party_agent(hook: Hook, punchlist: Cli, project: Path) -> None:
+    (project / "judge.yaml").write_text(JUDGE)
+    (project / "answer.txt").write_text("42")
+    set_goal(punchlist, "The answer has a reason", "--judge", f"rehearsal:{project / 'judge.yaml'}")
+    hook("prompt", prompt="Go")
+    missing = stop_after_verdict(hook, punchlist)
+    assert missing["decision"] == "block"
+    assert "answer.txt does not give a reason" in missing["reason"]
+    assert verdict_of(punchlist)["verdict"] == "not_yet"
+    assert "Last verdict: not yet: answer.txt" in punchlist("goal", "show").stdout
+    assert punchlist("todos", "--json").stdout.count('"title"') == 0, "the judge keeps no list in the session"
+
+
+@pytest.mark.spec("V3")
+def test_a_judge_can_be_asked_directly_and_a_wrong_one_is_refused(punchlist: Cli, project: Path) -> None:
+    assert "has no goal with a judge" in punchlist("goal", "judge").stderr
+    refused = punchlist("goal", "set", "It works", "--judge", "no-such-provider:model")
+    assert refused.returncode != 0
+    for verdict, code in (("met", 0), ("unachievable", 3)):
+        arguments = f"{{verdict: {verdict}, missing: a reason}}"
+        (project / "judge.yaml").write_text(f"replies: [calls: [{{tool: give_verdict, arguments: {arguments}}}]]")
+        set_goal(punchlist, "It works", "--judge", f"rehearsal:{project / 'judge.yaml'}")
+        judged = punchlist("goal", "judge", "--json")
+        assert (judged.returncode, json.loads(judged.stdout)["verdict"]) == (code, verdict), judged.stderr

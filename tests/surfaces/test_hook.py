@@ -301,6 +301,7 @@ def test_the_tasks_of_claude_code_are_watched_and_finished(
     assert [line.split("Step ")[1].split()[0] for line in lines] == [str(number) for number in range(1, 11)]
     stop = partial(hook, "stop", "--for", "claude-code", session_id="S1")
     assert "“Step 10”" in stop()["reason"]
+    use(tool_name="Edit", tool_input={"file_path": "step.py"})
     _task(folder, 10, "Step 10", "completed")
     assert use(tool_name="TaskUpdate", tool_input={"taskId": "10", "status": "completed"}) == {}
     assert stop() == {}

@@ -52,6 +52,7 @@ def test_a_list_of_the_hosts_own_tool_that_drops_items_keeps_the_agent_too(
             "TodoWrite",
             todos=[item("Write", "completed"), item("Publish"), item("Test", "cancelled", reason="Not needed")],
         )
+    hook("tool", "--for", "opencode", tool_name="bash", tool_input={"command": "make publish"})
     use(tool_input={"todos": [item("Write", "completed"), item("Publish", "completed")]})
     assert hook("stop", "--for", "opencode") == {}
     use(tool_input={"todos": [item("Later")]})

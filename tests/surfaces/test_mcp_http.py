@@ -27,9 +27,9 @@ from punchlist.app import Services
 from punchlist.config import load
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.model import MissionScope
+from punchlist.surfaces.http.limits import MAX_SESSIONS, SESSION_IDLE_SECONDS
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.http import McpEndpoint
-from punchlist.surfaces.mcp.http_limits import MAX_SESSIONS, SESSION_IDLE_SECONDS
 from punchlist.surfaces.mcp.http_server import application
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

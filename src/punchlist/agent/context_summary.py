@@ -69,13 +69,13 @@ class ContextSummary:
     def text(self, limit: int) -> str:
         """At most about `limit` characters."""
         sections = [
-            _Section("Findings", [f"{source}: {found}" for source, found in self.findings.items()]),
-            _Section("Failed", [f"{source}: {why}" for source, why in self.failures.items()]),
-            _Section("Commands", [f"{command}: {ended}" for command, ended in self.commands.items()]),
-            _Section("Files changed", list(self.files)),
-            _Section("What you said", list(self.notes)),
-            _Section("Messages of the person", list(self.requests)),
-            _Section("Open questions", list(self.questions)),
+            SummarySection("Findings", [f"{source}: {found}" for source, found in self.findings.items()]),
+            SummarySection("Failed", [f"{source}: {why}" for source, why in self.failures.items()]),
+            SummarySection("Commands", [f"{command}: {ended}" for command, ended in self.commands.items()]),
+            SummarySection("Files changed", list(self.files)),
+            SummarySection("What you said", list(self.notes)),
+            SummarySection("Messages of the person", list(self.requests)),
+            SummarySection("Open questions", list(self.questions)),
         ]
         over = sum(section.length for section in sections) - limit
         for section in sections:
@@ -86,7 +86,7 @@ class ContextSummary:
         return "\n\n".join([heading, *(section.text for section in reversed(sections) if section.lines)])
 
 
-class _Section:
+class SummarySection:
     """Lines of the summary, oldest first."""
 
     def __init__(self, title: str, lines: list[str]) -> None:

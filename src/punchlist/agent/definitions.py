@@ -18,6 +18,8 @@ OWN_LIST_TOOLS: Final = ("create_todo", "start_todo", "complete_todo")
 CHECKLIST_TOOL: Final = "TodoWrite"
 MISSION_TOOLS: Final = ("mission_todo_create", "mission_todo_update", "mission_todo_list")
 COMPLETE_TOOL: Final = "mission_todo_complete"
+RECOMMENDATION_TOOLS: Final = ("mission_recommend", "mission_recommendation_list", "mission_recommendation_decide")
+"""Each role gets its own of these."""
 LEAD: Final = "mission-lead"
 OWNER: Final = "pillar-owner"
 DELEGATE: Final = "delegate"
@@ -139,7 +141,7 @@ _MISSIONS: Final = {
         AgentDefinition(
             LEAD,
             MISSION_LEAD,
-            (*READ_TOOLS, *MISSION_TOOLS, COMPLETE_TOOL, *SUPERVISOR_TOOLS),
+            (*READ_TOOLS, *MISSION_TOOLS, *RECOMMENDATION_TOOLS, COMPLETE_TOOL, *SUPERVISOR_TOOLS),
             "leads a mission: decides what is worked on, reviews and completes",
             todo_driven=True,
             delegates=True,
@@ -151,7 +153,7 @@ _MISSIONS: Final = {
         AgentDefinition(
             OWNER,
             PILLAR_OWNER,
-            (*_WORK_TOOLS, *MISSION_TOOLS, *SUPERVISOR_TOOLS),
+            (*_WORK_TOOLS, *MISSION_TOOLS, *RECOMMENDATION_TOOLS, *SUPERVISOR_TOOLS),
             "owns a pillar of a mission: plans its todos and works on them",
             todo_driven=True,
             delegates=True,

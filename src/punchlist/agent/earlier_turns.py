@@ -32,7 +32,7 @@ def earlier_messages(entries: Iterable[ChatEntry], limit: int, window: int | Non
     groups = groupby(entries, key=lambda entry: entry.message.turn_id or entry.message.id)
     rest = DEFAULT_LENGTH if window is None else int(window * WINDOW_SHARE * CHARACTERS_PER_TOKEN)
     chosen: list[Message] = []
-    for messages in reversed([_messages(list(group)) for _, group in groups]):
+    for messages in reversed([turn_messages(list(group)) for _, group in groups]):
         rest -= sum(map(message_length, messages))
         if len(chosen) + len(messages) > limit or (rest < 0 and chosen):
             break
@@ -40,14 +40,14 @@ def earlier_messages(entries: Iterable[ChatEntry], limit: int, window: int | Non
     return chosen
 
 
-def _messages(entries: Sequence[ChatEntry]) -> list[Message]:
+def turn_messages(entries: Sequence[ChatEntry], max_length: int = MAX_TEXT_LENGTH) -> list[Message]:
     """The request and the answer of one turn; or a notice that was posted outside of any turn."""
     messages = [message for entry in entries if (message := from_stored(entry.message)) is not None]
     requests = [message.text for message in messages if isinstance(message, UserText) and message.from_person]
     if not requests:
         # A turn of a third-party agent has no messages of ours.
         return []
-    request = UserText(_bounded("\n\n".join([original_request(requests[0]), *requests[1:]])))
+    request = UserText(_bounded("\n\n".join([original_request(requests[0]), *requests[1:]]), max_length))
     turn = entries[0].turn
     if turn is None:
         return [request]
@@ -55,7 +55,7 @@ def _messages(entries: Sequence[ChatEntry]) -> list[Message]:
     for message in messages:
         if isinstance(message, Reply):
             answer.add(message)
-    parts = [part for part in (_bounded(answer.text), _ending(turn)) if part]
+    parts = [part for part in (_bounded(answer.text, max_length), _ending(turn)) if part]
     return [request, Reply("\n\n".join(parts) or "[There was no answer.]")]
 
 
@@ -66,8 +66,8 @@ def _ending(turn: StoredTurn) -> str:
     return "" if reason.partition(":")[0] == Reason.COMPLETED else f"[This turn ended as {reason}]"
 
 
-def _bounded(text: str) -> str:
-    if len(text) <= MAX_TEXT_LENGTH:
+def _bounded(text: str, max_length: int) -> str:
+    if len(text) <= max_length:
         return text
-    half = MAX_TEXT_LENGTH // 2
+    half = max_length // 2
     return f"{text[:half]}\n… [{len(text) - 2 * half:,} characters left out] …\n{text[-half:]}"

@@ -28,6 +28,9 @@ MAX_CONTEXT_LENGTH = 2_000
 """Characters of the current item's context, and of its criteria."""
 MAX_REPORT_LENGTH = 200
 """Characters of a worker's report shown with its task."""
+MAX_STATE_LENGTH = 23_600
+"""Characters of the lists with the extra state: with a warning, the state of a request is under 6,000 tokens."""
+_LEFT_OUT = "… [left out: too long. list_todo has all items.]"
 
 
 class ListItem(NamedTuple):
@@ -97,7 +100,8 @@ class TurnLists:
         state = self._cached()
         if self._extra_state is None or not (extra := self._extra_state()):
             return state
-        return replace(state, text="\n\n".join(part for part in (state.text, without_tags(extra)) if part))
+        lists = _cut(state.text, MAX_STATE_LENGTH - len(extra) - 2)
+        return replace(state, text="\n\n".join(part for part in (lists, without_tags(extra)) if part))
 
     def _cached(self) -> ListState:
         # Called before every model request; usually nothing has changed, and then no SQL runs.
@@ -149,6 +153,14 @@ class TurnLists:
             return checklist_repository.find_checklist(tx, self._scope.conversation_id), ()
         except StoreDamaged as damage:
             return None, (str(damage),)
+
+
+def _cut(text: str, room: int) -> str:
+    """The lines that fit, and a note if there are more."""
+    if len(text) <= room:
+        return text
+    kept = text[: max(room - len(_LEFT_OUT) - 1, 0)].rpartition("\n")[0]
+    return f"{kept}\n{_LEFT_OUT}"
 
 
 def _open_tasks(plan: PlanSnapshot) -> list[OpenItem]:

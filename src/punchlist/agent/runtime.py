@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from punchlist.agent.chat_memory import ChatMemory
 from punchlist.agent.checks import CheckRunner, MetricCheck, PersonCheckTool, person_check
 from punchlist.agent.completion import ClaimSource, CompletionGate
 from punchlist.agent.context import ModelContext
@@ -359,12 +360,17 @@ class AgentRuntime:
         offers = tool_offers(tools)
         earlier: list[Message] = []
         if request.parent is None and agent.history:
-            texts, whose = self.conversations.earlier_texts, agent.name if self.shared_conversation else None
-            entries = await call(texts, scope.conversation_id, agent.history, scope.turn_id, whose)
-            earlier = earlier_messages(entries, agent.history, model.info.context_window)
+            earlier = await call(self._earlier, agent, scope, model.info.context_window)
         turns = await call(self.conversations.turns, scope.conversation_id, 2)
         first, window = len(turns) < 2, model.info.context_window
         return ModelContext(system, offers, earlier, agent.compact_after, first, window, agent.compact_at)
+
+    def _earlier(self, agent: AgentDefinition, scope: TurnScope, window: int | None) -> list[Message]:
+        """The last turns of a session; of a chat that agents share, a running summary and the newest messages."""
+        if self.shared_conversation:
+            return ChatMemory(self.conversations).messages(scope.conversation_id, agent.name, scope.turn_id, window)
+        entries = self.conversations.earlier_texts(scope.conversation_id, agent.history, scope.turn_id)
+        return earlier_messages(entries, agent.history, window)
 
 
 def _planner(agent: AgentDefinition) -> AgentDefinition:

@@ -159,6 +159,17 @@ class ChatEntry(NamedTuple):
     turn: StoredTurn | None
 
 
+class StoredSummary(NamedTuple):
+    """A row of `chat_summaries`: the running summary of a chat for one agent."""
+
+    conversation_id: str
+    agent_id: str
+    position: int
+    """The last message that it covers."""
+    content: str
+    updated_at: str
+
+
 class LastMessage(NamedTuple):
     """When the last message was written, and how many messages there are."""
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from punchlist.conversations.lifecycle import QueueStatus
 from punchlist.conversations.model import (
     CallEvidence,
+    ChatEntry,
     Conversation,
     ConversationOverview,
     LastMessage,
@@ -18,12 +19,23 @@ from punchlist.conversations.model import (
     NewMessage,
     NoticeKind,
     QueuedMessage,
+    StoredSummary,
     StoredTurn,
     Trace,
     TurnInterrupt,
 )
 from punchlist.kernel.ids import new_id
-from punchlist.storage.statements import ROW_LOCK, SelectAll, SelectOne, Statement, columns, insert, literals, update
+from punchlist.storage.statements import (
+    ROW_LOCK,
+    SelectAll,
+    SelectOne,
+    Statement,
+    columns,
+    first_column,
+    insert,
+    literals,
+    update,
+)
 from punchlist.storage.store import Transaction
 
 
@@ -153,15 +165,28 @@ newest_top_turns: Final = SelectAll(
     f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id IS NULL AND id <> :except_turn "
     "ORDER BY started_at DESC, id DESC LIMIT :limit",
 )
-newest_turns_of_agent: Final = SelectAll(
-    StoredTurn._make,
-    f"{_TURN} {_IN_CONVERSATION} AND parent_turn_id IS NULL AND id <> :except_turn AND agent_id = :agent_id "
-    "ORDER BY started_at DESC, id DESC LIMIT :limit",
+# For a conversation that several agents share: the agent's own turns, and the notices for all.
+ENTRIES_OF_AGENT: Final = Statement(
+    f"SELECT {columns(Message._fields, of='messages')}, {columns(StoredTurn._fields, of='turns')} "
+    "FROM messages LEFT JOIN turns ON turns.id = messages.turn_id "
+    "WHERE messages.conversation_id = :conversation_id AND messages.position > :after AND messages.role <> 'tool' "
+    f"AND ((messages.turn_id IS NULL AND messages.kind IN ({literals(NoticeKind)})) "
+    "OR (turns.agent_id = :agent_id AND turns.parent_turn_id IS NULL AND turns.id <> :except_turn)) "
+    "ORDER BY messages.position LIMIT :limit"
 )
-newest_notices: Final = SelectAll(
-    Message._make,
-    f"{_MESSAGE} {_IN_CONVERSATION} AND turn_id IS NULL AND kind IN ({literals(NoticeKind)}) "
-    "ORDER BY position DESC LIMIT :limit",
+first_position: Final = SelectOne[int | None](
+    first_column, "SELECT min(position) FROM messages WHERE turn_id = :turn_id"
+)
+find_summary: Final = SelectOne(
+    StoredSummary._make,
+    f"{_select('chat_summaries', StoredSummary)} {_IN_CONVERSATION} AND agent_id = :agent_id",
+)
+# An older summary never replaces a newer one.
+SAVE_SUMMARY: Final = Statement(
+    "INSERT INTO chat_summaries (conversation_id, agent_id, position, content, updated_at) "
+    "VALUES (:conversation_id, :agent_id, :position, :content, :updated_at) "
+    "ON CONFLICT (conversation_id, agent_id) DO UPDATE SET position = excluded.position, "
+    "content = excluded.content, updated_at = excluded.updated_at WHERE chat_summaries.position <= excluded.position"
 )
 INSERT_MESSAGE: Final = insert("messages", Message._fields)
 
@@ -322,3 +347,22 @@ def _tokens(output: str) -> tuple[int, int]:
         return int(input_tokens), int(output_tokens)
     except (ValueError, KeyError, TypeError):
         return 0, 0
+
+
+def entries_of_agent(
+    tx: Transaction, conversation_id: str, agent_id: str, after: int, except_turn: str, limit: int
+) -> list[ChatEntry]:
+    """Messages after a position: of the agent's turns, without results of calls, and notices; oldest first."""
+    width = len(Message._fields)
+    rows = tx.all(
+        ENTRIES_OF_AGENT,
+        conversation_id=conversation_id,
+        agent_id=agent_id,
+        after=after,
+        except_turn=except_turn,
+        limit=limit,
+    )
+    return [
+        ChatEntry(Message._make(row[:width]), StoredTurn._make(row[width:]) if row[width] is not None else None)
+        for row in rows
+    ]

@@ -16,6 +16,7 @@ from punchlist.conversations.model import (
     MessageRole,
     NewMessage,
     Scope,
+    StoredSummary,
     StoredTurn,
     TurnScope,
 )
@@ -226,21 +227,41 @@ class Conversations:
             found = repository.recent_messages(tx, conversation_id, limit)
         return found[::-1]
 
-    def earlier_texts(self, conversation_id: str, turns: int, except_turn: str, agent: str | None) -> list[ChatEntry]:
-        """The messages of the last top-level turns, without results of calls, turn by turn, oldest first.
-
-        With `agent`, for a conversation that several agents share: of its own turns, and notices for all.
-        """
+    def earlier_texts(self, conversation_id: str, turns: int, except_turn: str) -> list[ChatEntry]:
+        """The messages of the last top-level turns, without results of calls, turn by turn, oldest first."""
         with self._store.read() as tx:
-            if agent is None:
-                found = repository.newest_top_turns(tx, conversation_id, except_turn, turns)
-                groups = []
-            else:
-                found = repository.newest_turns_of_agent(tx, conversation_id, except_turn, agent, turns)
-                groups = [[ChatEntry(notice, None)] for notice in repository.newest_notices(tx, conversation_id, turns)]
-            groups += [[ChatEntry(text, turn) for text in repository.turn_texts(tx, turn.id)] for turn in found]
+            found = repository.newest_top_turns(tx, conversation_id, except_turn, turns)
+            groups = [[ChatEntry(text, turn) for text in repository.turn_texts(tx, turn.id)] for turn in found]
         ordered = sorted(filter(None, groups), key=lambda group: group[0].message.position)
         return [entry for group in ordered for entry in group]
+
+    def entries_of_agent(
+        self, conversation_id: str, agent: str, after: int, except_turn: str, limit: int
+    ) -> list[ChatEntry]:
+        """A page of a conversation that several agents share: the agent's own turns, and the notices for all."""
+        with self._store.read() as tx:
+            return repository.entries_of_agent(tx, conversation_id, agent, after, except_turn, limit)
+
+    def first_position(self, turn_id: str) -> int | None:
+        """The position of a turn's first message; None if it has none yet."""
+        with self._store.read() as tx:
+            return repository.first_position(tx, turn_id)
+
+    def summary(self, conversation_id: str, agent: str) -> StoredSummary | None:
+        with self._store.read() as tx:
+            return repository.find_summary(tx, conversation_id, agent)
+
+    def save_summary(self, conversation_id: str, agent: str, position: int, content: str) -> None:
+        """Derived from the messages, so it is no event of the chat."""
+        with self._store.write() as tx:
+            tx.run(
+                repository.SAVE_SUMMARY,
+                conversation_id=conversation_id,
+                agent_id=agent,
+                position=position,
+                content=content,
+                updated_at=tx.now(),
+            )
 
     def last_entries(self, conversation_id: str, limit: int) -> list[ChatEntry]:
         """The last messages with their turns, oldest first."""

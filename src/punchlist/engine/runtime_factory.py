@@ -12,10 +12,11 @@ from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.model import NewMessage, Scope, TurnScope
 from punchlist.conversations.service import MAX_TITLE_LENGTH, Conversations
 from punchlist.errors import IllegalTransition
-from punchlist.kernel.actors import Actor
+from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt
 from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.missions.planning.mission_state import bounded_state, mission_state
+from punchlist.missions.recommendations.tools import recommendation_tools
 from punchlist.missions.repository import lock_mission
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.models.model import Model
@@ -78,7 +79,9 @@ class RuntimeFactory:
 
     def _state(self, task: TurnTask) -> str:
         """The state of the mission and the task's own remark, for each model request."""
-        mission = mission_state(self._services.store, task.mission) if task.mission is not None else ""
+        mission = ""
+        if task.mission is not None:
+            mission = mission_state(self._services.store, task.mission, decides=task.agent.role is Role.LEAD)
         return bounded_state(mission, task.remark() if task.remark is not None else "")
 
     def _mission_tools(self, task: TurnTask, turn: TurnScope) -> list[AgentTool]:
@@ -88,7 +91,10 @@ class RuntimeFactory:
         services, pillar = self._services, task.pillar.slug if task.pillar is not None else None
         scope = MissionScope(turn.conversation_id, turn.actor, task.mission.slug, pillar)
         on_bridge = make_bridge(services.store)
-        tools = mission_tools(lambda: services.mission_todos, lambda: services.checks)
+        tools = [
+            *mission_tools(lambda: services.mission_todos, lambda: services.checks),
+            *recommendation_tools(lambda: services.recommendations),
+        ]
         # Completing a todo may run its check, which takes time: always in a thread.
         return [
             list_tool(tool, scope, run_in_thread if tool.name == COMPLETE_TOOL else on_bridge)

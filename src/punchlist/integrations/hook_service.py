@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import (
     Continue,
-    Decision,
-    OpenItem,
     Reason,
     Situation,
     Stop,
     TurnCounters,
     Wait,
     decide,
-    ending_text,
 )
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.list_state import TurnLists
@@ -34,8 +31,10 @@ from punchlist.conversations.model import Message, MessageRole, NewMessage, Scop
 from punchlist.conversations.service import Conversations, conversation_change
 from punchlist.errors import Conflict, StoreDamaged
 from punchlist.integrations import messages
+from punchlist.integrations.call_journal import NO_CALLS, ReportedCalls
 from punchlist.integrations.native_copy import NativeListCopies
 from punchlist.integrations.session_history import (
+    CONFIRMATION,
     EARLIER_LIST_KEY,
     FINGERPRINT_KEY,
     GOAL_KEY,
@@ -44,11 +43,13 @@ from punchlist.integrations.session_history import (
     REVISION_KEY,
     SESSION_KEY,
     SESSION_STARTED,
+    VERDICT_KEY,
     read_history,
 )
 from punchlist.integrations.session_state import SessionState
+from punchlist.integrations.stop_decision import GOAL_NOT_MET, StopDecision
 from punchlist.kernel.clock import parse_timestamp
-from punchlist.kernel.text import excerpt, visible_block, without_tags
+from punchlist.kernel.text import excerpt, without_tags
 from punchlist.plan import repository as plan_repository
 from punchlist.plan.model import plan_stream
 from punchlist.storage import event_log
@@ -57,8 +58,9 @@ from punchlist.verification.model import CheckOutcome
 
 if TYPE_CHECKING:
     from punchlist.integrations.host_checks import HostChecks
+    from punchlist.integrations.host_evidence import ClaimedItem
     from punchlist.integrations.item_checks import CheckedItem
-    from punchlist.integrations.session_goals import SessionGoals
+    from punchlist.integrations.session_goals import GoalDecision, SessionGoals
 
 _LIST_TOOLS: Final = ("create_todo", "TodoWrite")
 _HISTORY_EVENTS: Final = 300
@@ -67,43 +69,9 @@ _MAX_REQUEST_LENGTH: Final = 20_000
 _FINITE_BACKGROUND: Final = ("subagent", "workflow")
 """Kinds of background task that always end. A command may be a server that runs all day."""
 NOTHING_OPEN: Final = "nothing is open"
-GOAL_NOT_MET: Final = "the goal of this session is not met"
 EARLIER_LIST: Final = "the list is from an earlier session and this one has not changed it"
 LIST_UNTOUCHED: Final = "the agent has not changed its list since your last message"
 OWN_AGENT_WORKING: Final = "an agent run by Punchlist is working on this list"
-
-
-@dataclass(frozen=True, slots=True)
-class StopDecision:
-    decision: Decision
-    open_items: tuple[OpenItem, ...] = ()
-    pause: float = 0.0
-    """Seconds to wait before the agent continues (C4); doubles while nothing changes."""
-    silent: bool = False
-    """The person gets no notice."""
-    notes: tuple[str, ...] = ()
-    """What the person is told besides, such as checks that were not run."""
-
-    @property
-    def prompt(self) -> str | None:
-        """What the agent is told to do next; None if it may stop."""
-        return self.decision.prompt if isinstance(self.decision, Continue) else None
-
-    @property
-    def is_goal_unmet(self) -> bool:
-        """The agent may stop although its goal is not met."""
-        return isinstance(self.decision, Stop) and self.decision.why.startswith(GOAL_NOT_MET)
-
-    def notice(self) -> str:
-        """What the person is told about a stop with open items."""
-        match self.decision:
-            case Wait(on):
-                text = ending_text(Reason.WAITING, "; ".join(on), ())
-            case Stop(reason, why) if reason is not Reason.COMPLETED and not self.silent:
-                text = ending_text(reason, why, self.open_items)
-            case _:
-                text = ""
-        return visible_block("\n".join(part for part in (text, *self.notes) if part))
 
 
 class HookService(NativeListCopies):
@@ -165,8 +133,11 @@ class HookService(NativeListCopies):
         background: Sequence[tuple[str, str]] = (),
         worked: bool = True,
         deadline: float = math.inf,
+        journal: ReportedCalls = NO_CALLS,
     ) -> StopDecision:
         """The agent wants to stop. The checks of the items that it completed are run first (V2).
+
+        It is asked once about completed items for which it made no call (V1), as far as `journal` has its calls.
 
         `host_limit` is the number of continuations in a row that the host accepts while nothing changes, `background`
         the kind and description of its running tasks, `worked` whether the agent used a tool since the last prompt,
@@ -178,10 +149,32 @@ class HookService(NativeListCopies):
             state = self._load(scope, session)
         not_run = tuple(messages.check_not_run(item) for item in checked if item.result.outcome is CheckOutcome.NOT_RUN)
         failed = [item for item in checked if item.result.outcome is CheckOutcome.FAILED]
-        decided = self._decide_stop(scope, state, host_limit, background, worked, messages.checks_failed(failed))
+        # Others may work on the same list: the agent is asked about what it completed itself.
+        claims = [item for item in self._claims(scope, state, journal) if item.id in journal.claimed]
+        problems = _paragraphs(messages.checks_failed(failed), messages.claims_questioned(claims))
+        decided = self._decide_stop(scope, state, host_limit, background, worked, problems)
         if decided.decision == Stop(Reason.COMPLETED, NOTHING_OPEN) and self._may_check(state):
-            decided = self._decide_goal(scope, state, deadline) or decided
-        return replace(decided, notes=(*decided.notes, *not_run))
+            if claims:
+                decided = self._continue(scope, state, problems)
+            else:
+                decided = self._decide_goal(scope, state, deadline) or decided
+        asked = tuple(item.id for item in claims) if decided.prompt is not None else ()
+        return replace(decided, notes=(*decided.notes, *not_run), questioned=asked)
+
+    def list_written(self, scope: Scope, session: str | None, journal: ReportedCalls) -> list[str]:
+        """The agent has written its list. Returns the ids of the completed items that nothing supports (V1)."""
+        state = self._load(scope, session)
+        return [item.id for item in self._claims(scope, state, journal)]
+
+    def _claims(self, scope: Scope, state: SessionState, journal: ReportedCalls) -> list[ClaimedItem]:
+        """The completed items without evidence that the agent is to be asked about. The others get their evidence."""
+        if not journal.since or not self._may_check(state):
+            return []
+        from punchlist.integrations.host_evidence import HostEvidence
+
+        unproven = HostEvidence(self._store, self._conversations).attach(scope, state, journal)
+        is_limit_reached = len(state.continuations) >= self._agent.limits.continuations
+        return [] if is_limit_reached else [item for item in unproven if item.id not in journal.questioned]
 
     def _decide_goal(self, scope: Scope, state: SessionState, deadline: float) -> StopDecision | None:
         """What the session's goal asks for when the list is clear (V3); None if the agent may stop."""
@@ -192,12 +185,39 @@ class HookService(NativeListCopies):
 
         checked = check_goal(goal, self._checks, deadline)
         decision = decide_goal(checked, state.history.goal_keys)
+        if not checked.failed and goal.judge_model is not None:
+            return self._decide_by_judge(scope, state, deadline, decision)
         if decision.prompt is not None:
             return self._continue(scope, state, decision.prompt, {GOAL_KEY: checked.key})
         if decision.unmet:
             return StopDecision(Stop(Reason.OPEN, f"{GOAL_NOT_MET}: {decision.unmet}"))
         notes = tuple(f"This check of the goal was not run: {excerpt(each, 200)}" for each in checked.not_run)
         return StopDecision(Stop(Reason.COMPLETED, NOTHING_OPEN), notes=notes)
+
+    def _decide_by_judge(
+        self, scope: Scope, state: SessionState, deadline: float, without_verdict: GoalDecision
+    ) -> StopDecision:
+        """The checks of the goal pass; a judge decides about its criteria (V3)."""
+        from punchlist.integrations.goal_judge import GoalVerdicts, start_judge
+
+        verdicts, session = GoalVerdicts(self._store, self._conversations), scope.conversation_id
+        after = state.request.position if state.request else 0
+        found = verdicts.state(session, after)
+        if not found.is_fresh:
+            if not found.is_running and self._checks is not None:
+                verdicts.add_start(scope, start_judge(session, self._checks.workspace))
+            found = verdicts.wait(session, after, deadline)
+        match found.decide():
+            case Continue(prompt):
+                return self._continue(scope, state, prompt, {GOAL_KEY: VERDICT_KEY})
+            case Stop(Reason.COMPLETED) as met:
+                return StopDecision(met, notes=(messages.JUDGED_AS_MET,))
+            case Stop(_, why):
+                return StopDecision(Stop(Reason.OPEN, f"{GOAL_NOT_MET}: {why}"))
+        if without_verdict.prompt is not None:
+            # The agent looks at its work meanwhile.
+            return self._continue(scope, state, without_verdict.prompt, {GOAL_KEY: CONFIRMATION})
+        return StopDecision(Stop(Reason.COMPLETED, NOTHING_OPEN), notes=(messages.STILL_JUDGED,))
 
     @property
     def _goals(self) -> SessionGoals:

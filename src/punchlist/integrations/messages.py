@@ -9,9 +9,12 @@ from punchlist.agent.continuation import OpenItem, next_item
 from punchlist.kernel.text import excerpt, quoted, visible_block
 
 if TYPE_CHECKING:
+    from punchlist.integrations.host_evidence import ClaimedItem
     from punchlist.integrations.item_checks import CheckedItem
     from punchlist.verification.model import Check, CheckResult
 
+JUDGED_AS_MET: Final = "The judge found that the goal is met."
+STILL_JUDGED: Final = "The judge has not decided yet whether the goal is met: `punchlist goal show` tells."
 _MAX_REQUEST_LENGTH: Final = 1_000
 _MAX_COMMAND_LENGTH: Final = 200
 _MAX_NAMED: Final = 10
@@ -92,6 +95,18 @@ def _failed_check(item: CheckedItem) -> str:
     return (
         f"The check of {quoted(item.title)} failed, so the item is open again. Check: {described}\n"
         f"{output_tail(item.result.output)}"
+    )
+
+
+def claims_questioned(claims: Sequence[ClaimedItem]) -> str:
+    """For an agent that completed items without making any call for them; empty if there are none."""
+    if not claims:
+        return ""
+    named = ", ".join(quoted(item.title) for item in claims[:_MAX_NAMED])
+    more = f" and {len(claims) - _MAX_NAMED} more" if len(claims) > _MAX_NAMED else ""
+    return (
+        f"You marked {named}{more} as completed, but no tool call has succeeded since the work on it was begun. If the "
+        "work is not done, do it now. If it needs no tool, or was done before, tell the user how you know."
     )
 
 

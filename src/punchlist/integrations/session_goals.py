@@ -17,6 +17,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput, StoreDamaged
 from punchlist.integrations import messages
 from punchlist.integrations.host_checks import MIN_SECONDS, HostChecks
+from punchlist.integrations.session_history import CONFIRMATION
 from punchlist.kernel.text import block_problem
 from punchlist.storage.store import Store
 from punchlist.verification.goal import Goal, decode_goal
@@ -29,7 +30,6 @@ MAX_SAME: Final = 3
 """How often the agent is sent back for the same failures, per prompt."""
 MAX_ALL: Final = 10
 """How often it is sent back for its goal at all, per prompt."""
-CONFIRMATION: Final = "confirmation"
 
 
 class SessionGoals:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER
-from punchlist.checklist.lifecycle import ChecklistAction
+from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.kernel.actors import Role
 from punchlist.kernel.events import Event
@@ -29,6 +29,10 @@ PROMPT_KEY: Final = "prompt"
 """Set on the first prompt of a turn that a person began before."""
 GOAL_KEY: Final = "goal"
 """Set on a continuation for the goal of the session: which failures it was about."""
+CONFIRMATION: Final = "confirmation"
+"""The goal's checks pass, and the agent is asked to confirm the criteria."""
+VERDICT_KEY: Final = "verdict"
+"""A judge found that something is missing."""
 REVISION_KEY: Final = "revision"
 SESSION_KEY: Final = "host_session"
 
@@ -50,6 +54,10 @@ class SessionHistory:
     """The newest turn that a person began."""
     completions: tuple[tuple[str, str], ...] = ()
     """When which item of the checklist was completed: the time and its id."""
+    starts: tuple[tuple[str, str], ...] = ()
+    """When which item of the checklist was started: the time and its id."""
+    added_completed: tuple[tuple[str, str], ...] = ()
+    """When which item was added that was completed already: the time and its id."""
     goal_keys: tuple[str, ...] = ()
     """The failures for which the agent was sent back to its goal since the last prompt, newest first."""
 
@@ -99,7 +107,9 @@ def read_history(events: Sequence[Event], session: str | None) -> SessionHistory
         in_session if start_seen else 0,
         frozenset(skipped),
         turn_of_person,
-        tuple(_completions(events)),
+        tuple(_steps_to(events, ChecklistStatus.COMPLETED)),
+        tuple(_steps_to(events, ChecklistStatus.IN_PROGRESS, also_new=True)),
+        tuple(_steps_to(events, ChecklistStatus.COMPLETED, only_new=True)),
         tuple(_goal_keys(events)),
     )
 
@@ -117,11 +127,15 @@ def _goal_keys(events: Sequence[Event]) -> Iterator[str]:
             yield data[GOAL_KEY]
 
 
-def _completions(events: Sequence[Event]) -> Iterator[tuple[str, str]]:
+def _steps_to(
+    events: Sequence[Event], status: ChecklistStatus, *, also_new: bool = False, only_new: bool = False
+) -> Iterator[tuple[str, str]]:
+    """The time and the item of each step to a status; by default without items that were added with it."""
     for event in events:
         steps = event.payload().get("steps")
         for step in steps if isinstance(steps, list) else ():
-            if step["action"] == ChecklistAction.COMPLETE:
+            before, is_new = step["from_status"], step["from_status"] is None
+            if step["to_status"] == status != before and (also_new or is_new is only_new):
                 yield event.at, step["id"]
 
 

@@ -16,6 +16,8 @@ from punchlist.missions.escalations.lifecycle import EscalationAction
 from punchlist.missions.metrics import repository as metric_repository
 from punchlist.missions.metrics.service import MetricAction
 from punchlist.missions.model import Escalation, Metric, MetricReading, Mission, Pillar, Strategy
+from punchlist.missions.recommendations import repository as recommendation_repository
+from punchlist.missions.recommendations.model import Recommendation, RecommendationAction
 from punchlist.storage.store import Transaction
 
 _NAMES: Final = {
@@ -26,6 +28,7 @@ _NAMES: Final = {
     "metric_readings": "reading",
     "escalations": "escalation",
     "directives": "directive",
+    "recommendations": "recommendation",
 }
 """The tables, and what a row of each is called."""
 TABLES: Final = tuple(_NAMES)
@@ -36,6 +39,7 @@ _INSERTS: Final[dict[str, tuple[str, type[Any]]]] = {
     MetricAction.RECORD: ("metric_readings", MetricReading),
     EscalationAction.ASK: ("escalations", Escalation),
     DirectiveAction.ADD: ("directives", Directive),
+    RecommendationAction.RECOMMEND: ("recommendations", Recommendation),
 }
 _UPDATES: Final[dict[str, str]] = {
     MissionAction.CHANGE_MISSION: "missions",
@@ -47,6 +51,8 @@ _UPDATES: Final[dict[str, str]] = {
     EscalationAction.ACKNOWLEDGE: "escalations",
     EscalationAction.ANSWER: "escalations",
     DirectiveAction.END: "directives",
+    RecommendationAction.ACCEPT: "recommendations",
+    RecommendationAction.DECLINE: "recommendations",
 }
 
 
@@ -91,6 +97,7 @@ def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterat
         "metric_readings": metric_repository.readings_in_mission(tx, mission_id),
         "escalations": escalation_repository.all_in_mission(tx, mission_id),
         "directives": directive_repository.all_in_mission(tx, mission_id),
+        "recommendations": recommendation_repository.all_in_mission(tx, mission_id),
     }
     for table, expected in replay(events).items():
         yield from differences(mission_id, _NAMES[table], expected, stored[table])

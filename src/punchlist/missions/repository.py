@@ -190,6 +190,12 @@ TURNS_OF_RUN: Final = Statement(
 )
 
 
+def turn_ids_of_run(tx: Transaction, run_id: str) -> list[str]:
+    """The turns of a run, oldest first, without duplicates."""
+    events = (json.loads(data) for (data,) in tx.all(TURNS_OF_RUN, stream=run_stream(run_id)))
+    return list(dict.fromkeys(str(turn_id) for event in events if (turn_id := event.get("turn_id"))))
+
+
 def turn_ids_of_todo(tx: Transaction, todo_id: str) -> list[str]:
     """The turns of all runs on a todo, oldest first, without duplicates."""
     events = (

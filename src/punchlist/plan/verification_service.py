@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from punchlist.conversations import repository as conversation_repository
@@ -12,7 +13,7 @@ from punchlist.plan.model import NewTodo, TurnTodo
 from punchlist.plan.repository import find_todo, lock_turn, turn_not_found
 from punchlist.plan.transitions import advance_todo
 from punchlist.storage.store import Store
-from punchlist.verification.model import Check, CheckResult, Verification
+from punchlist.verification.model import Check, CheckResult, EvidenceCall, Verification
 
 
 class VerificationService:
@@ -25,6 +26,14 @@ class VerificationService:
             todo = find_todo(tx, scope, todo_id)
             changed = replace(todo.verified(), result=result)
             return advance_todo(tx, scope, todo, PlanAction.CHECK, result.outcome, verification=changed.encode())
+
+    def record_evidence(self, scope: TurnScope, todo_id: str, calls: Sequence[EvidenceCall]) -> TurnTodo:
+        """Keep the calls that were made for a todo with it (V1)."""
+        with self._store.write() as tx:
+            lock_turn(tx, scope)
+            todo = find_todo(tx, scope, todo_id)
+            changed = todo.verified().with_evidence(calls)
+            return advance_todo(tx, scope, todo, PlanAction.CHECK, "evidence", verification=changed.encode())
 
     def reject(self, scope: TurnScope, todo_id: str, result: CheckResult) -> TurnTodo:
         """Open a completed todo again, because its check failed (V2). Its outcome was only a claim."""

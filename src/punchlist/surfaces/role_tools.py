@@ -21,6 +21,7 @@ from punchlist.kernel.processes import current_process
 from punchlist.kernel.text import excerpt
 from punchlist.kernel.tool import C, ListToolSpec, ToolResult, parse_arguments
 from punchlist.missions.model import MissionScope
+from punchlist.missions.recommendations.tools import recommendation_tools
 from punchlist.missions.todos.tools import TEAM, mission_tools
 from punchlist.plan.lifecycle import PLANNERS
 from punchlist.plan.tools import claimable_plan, plan_tools
@@ -65,7 +66,8 @@ class RoleTools:
 
     @cached_property
     def _mission_tools(self) -> Tools:
-        return self._of_role(mission_tools(lambda: self._services.mission_todos, lambda: self._services.checks))
+        todos = mission_tools(lambda: self._services.mission_todos, lambda: self._services.checks)
+        return self._of_role([*todos, *recommendation_tools(lambda: self._services.recommendations)])
 
     def call(self, scope: Scope, name: str, raw_arguments: object) -> ToolResult:
         """Run a tool. A plan tool acts on the scope's turn, or else on the session's open turn (T7)."""

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from punchlist.toolcalls.approvals import ApprovalQuestion, always_rule
 from punchlist.toolcalls.policy import JudgedPart, Policy, Rule, RuleLifetime, Verdict
 from punchlist.toolcalls.tool import AgentTool, Arguments
 
@@ -66,6 +67,12 @@ _LIMITS: Final = (
     "without variables before the command, redirections to files, arguments that write or run something, and paths "
     "outside the workspace"
 )
+
+
+def always_coverage(question: ApprovalQuestion, tool: str) -> dict[str, str]:
+    """What each "always" answer to a question covers, by its name: tool, prefix or server."""
+    rules = {outcome: always_rule(outcome, question, tool) for outcome in question.outcomes}
+    return {outcome.removeprefix("proceed_always_"): describe(rule) for outcome, rule in rules.items() if rule}
 
 
 def describe(rule: Rule) -> str:

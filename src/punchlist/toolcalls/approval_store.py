@@ -192,8 +192,10 @@ class Approvals:
             return [self._verified(tx, approval) for approval in repository.open_approvals(tx, conversation_id)]
 
     def _verified(self, tx: Transaction, approval: StoredApproval) -> StoredApproval:
+        return self.verified(approval, repository.find_call(tx, approval.call_id))
+
+    def verified(self, approval: StoredApproval, call: StoredCall | None) -> StoredApproval:
         """The approval with a question that shows the call that will run."""
-        call = repository.find_call(tx, approval.call_id)
         if call is None or signatures.is_genuine_question(self._sign, approval, call):
             return approval
         return approval._replace(question=signatures.describe_call(call), prefixes="[]", server=None)

@@ -12,6 +12,8 @@ from punchlist.verification.model import Check, check_from_json, check_json
 class Goal:
     criteria: str
     checks: tuple[Check, ...] = ()
+    judge_model: str | None = None
+    """The model that judges the criteria for a third-party agent, which otherwise confirms them itself."""
 
     @property
     def text(self) -> str:
@@ -21,9 +23,11 @@ class Goal:
     def encode(self) -> str:
         """The form in which it is stored with its turn or session."""
         checks = [{"check": check_json(check), "byPerson": check.by_person} for check in self.checks]
-        return json.dumps({"criteria": self.criteria, "checks": checks}, ensure_ascii=False)
+        judge = {"judgeModel": self.judge_model} if self.judge_model else {}
+        return json.dumps({"criteria": self.criteria, "checks": checks, **judge}, ensure_ascii=False)
 
 
 def decode_goal(stored: str) -> Goal:
     data = json.loads(stored)
-    return Goal(data["criteria"], tuple(check_from_json(each["check"], each["byPerson"]) for each in data["checks"]))
+    checks = tuple(check_from_json(each["check"], each["byPerson"]) for each in data["checks"])
+    return Goal(data["criteria"], checks, data.get("judgeModel"))

@@ -1,147 +1,212 @@
-"""Everything that needs a person: approvals, questions of agents, escalations and failed cycles of missions.
+"""Everything that needs a person, in one list: approvals, questions of agents, waits, escalations and failed cycles of
+missions, reached budgets, and missions without a worker.
 
-Numbers count every request that was ever made, oldest first. Requests are never deleted, so a number that a person
-read in the list cannot mean another request when it is answered.
+A request gets its number when it is listed for the first time. Numbers are never reused, so a number that a person read
+in the list cannot mean another request when it is answered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+import base64
+import binascii
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.errors import InvalidInput, NotFound
+from punchlist.conversations.model import Scope
+from punchlist.errors import InvalidInput, NotFound, StoreError
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions.planning.retries import retry_at
-from punchlist.views import repository
+from punchlist.storage.store import Transaction
+from punchlist.toolcalls.always import always_coverage
+from punchlist.toolcalls.policy import RuleLifetime
+from punchlist.views import inbox_repository
+from punchlist.views.inbox_answers import AnsweredRequest, InboxAnswer, carry_out, check_answer, parse_action
+from punchlist.views.inbox_model import InboxItem, InboxPage, RequestKind
+from punchlist.views.inbox_repository import ApprovalRow, OpenRequest, RequestRow
 
 if TYPE_CHECKING:
     from punchlist.app import Services
 
-RequestKind = Literal["approval", "question", "escalation", "failure"]
-ANSWERS: Final[dict[RequestKind, tuple[str, ...]]] = {
-    "approval": ("approve", "deny", "modify"),
-    "question": ("answer",),
-    "escalation": ("answer extend DATE", "answer cancel", "answer keep", "acknowledge"),
-    "failure": ("retry",),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class InboxItem:
-    number: int
-    kind: RequestKind
-    id: str
-    subject: str
-    """The tool of an approval, the kind of an escalation or failed run, the todo's title otherwise."""
-    question: str
-    asked_at: str
-    session: str | None = None
-    mission: str | None = None
-    todo_id: str | None = None
-    reason: str | None = None
-    expires_at: str | None = None
-    run_id: str | None = None
-    requester: str | None = None
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        return ANSWERS[self.kind]
+DEFAULT_LIMIT: Final = 50
+MAX_LIMIT: Final = 500
+WORKER_TIMEOUT: Final = timedelta(seconds=60)
+"""A worker that was not seen for this long is not alive."""
+WORKER_GRACE: Final = timedelta(minutes=5)
+"""How long a mission may be without a worker before a person is told."""
+TIME_GRACE: Final = timedelta(minutes=5)
+"""How long after its time a wait needs a person."""
+_LAST: Final = 2**62
 
 
 class Inbox:
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._store = services.store
 
-    def list(self) -> list[InboxItem]:
+    def list(self) -> Sequence[InboxItem]:
         """The open requests of all sessions and missions, oldest first."""
-        with self._services.store.read() as tx:
-            sessions = repository.sessions_with_conditions(tx)
-            failed = repository.failed_planning(tx)
-            numbers = {id: number for number, id in enumerate(repository.request_ids(tx), start=1)}
-        items = [
-            *self._approvals(numbers),
-            *self._questions(numbers, sessions),
-            *self._escalations(numbers),
-            *(_failure(numbers, *row) for row in failed),
-        ]
-        return sorted(items, key=lambda item: item.number)
+        return self.page(limit=None).items
+
+    def page(self, *, limit: int | None = DEFAULT_LIMIT, cursor: str | None = None) -> InboxPage:
+        after = _parse_cursor(cursor) if cursor is not None else 0
+        most = _LAST if limit is None else max(1, min(limit, MAX_LIMIT))
+        requests = self._requests()
+        following = [request for request in requests if (request.number or 0) > after]
+        shown = following[:most]
+        more = len(following) > len(shown)
+        return InboxPage(
+            self._read(shown),
+            Counter(RequestKind(request.kind) for request in requests),
+            self._store.clock(),
+            _cursor_after(shown[-1]) if more else None,
+        )
+
+    def counts(self) -> Mapping[RequestKind, int]:
+        """Open requests by kind, without their details."""
+        with self._store.read() as tx:
+            return Counter(RequestKind(request.kind) for request in _open_requests(tx, self._store.clock()))
 
     def find(self, reference: str) -> InboxItem:
         """The open request with this number, or with an id that ends like this."""
-        items = self.list()
+        requests = self._requests()
         if reference.isdecimal() and len(reference) < 10:
-            found = [item for item in items if item.number == int(reference)]
+            found = [request for request in requests if request.number == int(reference)]
         else:
-            found = [item for item in items if reference and item.id.endswith(reference)]
+            found = [request for request in requests if reference and request.id.endswith(reference)]
         if len(found) > 1:
             raise InvalidInput(f"{len(found)} requests have an id that ends in {excerpt(reference)!r}. Use the number.")
-        if not found:
+        # A request can be answered between the two reads.
+        items = self._read(found)
+        if not items:
             raise NotFound(f"The inbox has no request {excerpt(reference)!r}. `punchlist inbox` lists the open ones.")
-        return found[0]
+        return items[0]
 
-    def _approvals(self, numbers: dict[str, int]) -> Iterator[InboxItem]:
-        approvals = self._services.approvals
-        for approval in approvals.waiting():
-            yield InboxItem(
-                numbers.get(approval.call_id, 0),
-                "approval",
-                approval.call_id,
-                approvals.call(approval.call_id).tool,
-                approval.question,
-                approval.asked_at,
-                session=approval.conversation_id,
-                reason=approval.why,
-                expires_at=approval.expires_at,
-            )
+    def answer(
+        self,
+        scope: Scope,
+        reference: str,
+        action: str,
+        *,
+        text: str = "",
+        reason: str = "",
+        deadline: str | None = None,
+        always: str | None = None,
+        lifetime: RuleLifetime = RuleLifetime.SESSION,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> AnsweredRequest:
+        """Answer the request with this number or id. `InboxItem.answers` names its actions, `InboxAnswer` the fields.
 
-    def _questions(self, numbers: dict[str, int], sessions: Iterable[str]) -> Iterator[InboxItem]:
-        for session in sessions:
-            for blocked in self._services.plans.open_conditions(session):
-                condition = blocked.condition
-                if condition.kind == "person":
-                    yield InboxItem(
-                        numbers.get(condition.id, 0),
-                        "question",
-                        condition.id,
-                        blocked.todo.title,
-                        condition.subject,
-                        condition.created_at,
-                        session=session,
-                        todo_id=blocked.todo.id,
-                    )
+        If the process that asked for an approval has ended, the answer is stored and counts when the turn continues.
+        """
+        item = self.find(reference)
+        answer = InboxAnswer(parse_action(action), text, reason, deadline, always, lifetime, arguments)
+        check_answer(scope, item, answer)
+        return carry_out(self._services, scope, item, answer)
 
-    def _escalations(self, numbers: dict[str, int]) -> Iterator[InboxItem]:
-        asked = self._services.escalations.list()
-        slugs = {mission.id: mission.slug for mission in self._services.missions.list()} if asked else {}
-        for escalation in asked:
-            yield InboxItem(
-                numbers.get(escalation.id, 0),
-                "escalation",
-                escalation.id,
-                escalation.kind,
-                escalation.question,
-                escalation.asked_at,
-                mission=slugs.get(escalation.mission_id),
-                todo_id=escalation.todo_id,
-            )
+    def _requests(self) -> Sequence[OpenRequest]:
+        """The open requests by number; those that have none get one."""
+        self._services.approvals.expire_overdue()
+        now = self._store.clock()
+        with self._store.read() as tx:
+            requests = _open_requests(tx, now)
+        if new := sorted((each for each in requests if each.number is None), key=lambda each: (each.at, each.id)):
+            try:
+                with self._store.write() as tx:
+                    inbox_repository.assign_numbers(tx, [each.id for each in new])
+                    requests = _open_requests(tx, now)
+            except StoreError:
+                # A database that cannot be written is still read. Its requests cannot be answered either.
+                first = max((each.number or 0 for each in requests), default=0) + 1
+                numbers = {each.id: number for number, each in enumerate(new, start=first)}
+                requests = [each._replace(number=numbers.get(each.id, each.number)) for each in requests]
+        return sorted(requests, key=lambda each: each.number or 0)
+
+    def _read(self, requests: Sequence[OpenRequest]) -> Sequence[InboxItem]:
+        if not requests:
+            return []
+        numbers = {request.id: request.number or 0 for request in requests}
+        span = {"first": min(numbers.values()), "last": max(numbers.values())}
+        with self._store.read() as tx:
+            items = [replace(item, number=numbers[item.id]) for item in self._items(tx, span) if item.id in numbers]
+        return sorted(items, key=lambda item: item.number)
+
+    def _items(self, tx: Transaction, span: dict[str, int]) -> Iterator[InboxItem]:
+        limits = _limits(self._store.clock())
+        overdue = {"overdue": limits["overdue"]}
+        yield from (self._approval(row) for row in inbox_repository.approvals(tx, **span))
+        yield from (_condition(*row) for row in inbox_repository.conditions(tx, **span, **overdue))
+        yield from (_escalation(*row) for row in inbox_repository.escalations(tx, **span))
+        yield from (_failure(*row) for row in inbox_repository.failures(tx, **span))
+        yield from (_item(RequestKind.BUDGET, row) for row in inbox_repository.budgets(tx, **span))
+        workers = {name: limits[name] for name in ("alone_since", "alive_since")}
+        yield from (_without_worker(row) for row in inbox_repository.missions_without_worker(tx, **span, **workers))
+
+    def _approval(self, row: ApprovalRow) -> InboxItem:
+        request, call, stored = row
+        approval = self._services.approvals.verified(stored, call)
+        return _item(
+            RequestKind.APPROVAL,
+            request._replace(question=approval.question),
+            reason=approval.why,
+            expires_at=approval.expires_at,
+            always=always_coverage(approval.as_question, call.tool),
+        )
 
 
-def _failure(
-    numbers: dict[str, int], id: str, kind: str, mission: str, why: str, ended_at: str, retries: int, requester: str
-) -> InboxItem:
-    at = retry_at(ended_at, retries)
+def _limits(now: datetime) -> dict[str, str]:
+    return {
+        "overdue": timestamp(now - TIME_GRACE),
+        "alone_since": timestamp(now - WORKER_GRACE),
+        "alive_since": timestamp(now - WORKER_TIMEOUT),
+    }
+
+
+def _open_requests(tx: Transaction, now: datetime) -> list[OpenRequest]:
+    return inbox_repository.open_requests(tx, **_limits(now))
+
+
+def _item(kind: RequestKind, row: RequestRow, **more: Any) -> InboxItem:
+    return InboxItem(kind=kind, **{**row._asdict(), "number": row.number or 0}, **more)
+
+
+def _condition(kind: str, row: RequestRow) -> InboxItem:
+    match kind:
+        case "event":
+            return _item(RequestKind.EVENT, row, reason="waits for this event; the answer reports that it happened")
+        case "time":
+            reason = "the time has passed; `punchlist run --resume` continues the work"
+            return _item(RequestKind.TIME, row, reason=reason)
+    return _item(RequestKind.QUESTION, row)
+
+
+def _escalation(row: RequestRow, status: str) -> InboxItem:
+    return _item(RequestKind.ESCALATION, row, reason="acknowledged" if status == "acknowledged" else None)
+
+
+def _failure(row: RequestRow, retries: int) -> InboxItem:
+    at = retry_at(row.asked_at, retries)
     reason = f"is retried at {timestamp(at)}" if at is not None else f"was retried {retries} times"
-    return InboxItem(
-        numbers.get(id, 0),
-        "failure",
-        id,
-        kind,
-        why,
-        ended_at,
-        mission=mission,
-        reason=reason,
-        run_id=id,
-        requester=requester,
-    )
+    return _item(RequestKind.FAILURE, row, reason=reason)
+
+
+def _without_worker(row: RequestRow) -> InboxItem:
+    question = f"No worker has run since {row.asked_at}. Start one with `punchlist worker`."
+    return _item(RequestKind.WORKER, row._replace(question=question))
+
+
+def _cursor_after(request: OpenRequest) -> str:
+    return base64.urlsafe_b64encode(str(request.number).encode()).decode().rstrip("=")
+
+
+def _parse_cursor(cursor: str) -> int:
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        if len(text) < 20 and text.isdecimal():
+            return int(text)
+    except (ValueError, binascii.Error):
+        pass
+    raise InvalidInput("cursor: must be a nextCursor, unchanged; leave it out to start from the beginning")

@@ -49,26 +49,9 @@ checklist_before: Final = SelectOne[str](
     "AND at < (SELECT started_at FROM turns WHERE id = :turn_id) ORDER BY version DESC LIMIT 1",
 )
 """The data of the last change of a checklist before a turn began. It contains the whole list."""
-# Nothing is deleted from these tables, so an item keeps its place.
-request_ids: Final = SelectAll[str](
+checklist_during: Final = SelectAll[str](
     first_column,
-    "SELECT call_id AS id, asked_at AS at FROM approvals "
-    "UNION ALL SELECT id, created_at FROM todo_conditions WHERE kind = 'person' "
-    "UNION ALL SELECT id, asked_at FROM escalations "
-    "UNION ALL SELECT id, created_at FROM runs WHERE kind IN ('cycle', 'plan') ORDER BY at, id",
+    "SELECT data FROM events WHERE stream = :stream "
+    "AND at >= (SELECT started_at FROM turns WHERE id = :turn_id) ORDER BY version",
 )
-"""The id of every approval, question, escalation, cycle and planning run, oldest first."""
-failed_planning: Final = SelectAll[tuple[str, str, str, str, str, int, str]](
-    tuple,
-    "SELECT runs.id, runs.kind, missions.slug, runs.why, coalesce(runs.ended_at, runs.changed_at), runs.leg, "
-    "runs.created_by FROM runs JOIN missions ON missions.id = runs.mission_id "
-    "WHERE runs.status = 'failed' AND runs.kind IN ('cycle', 'plan') AND missions.status = 'active' "
-    "AND NOT EXISTS (SELECT 1 FROM runs AS newer WHERE newer.mission_id = runs.mission_id "
-    "AND newer.conversation_id = runs.conversation_id AND newer.kind = runs.kind "
-    "AND (newer.created_at > runs.created_at OR (newer.created_at = runs.created_at AND newer.id > runs.id))) "
-    "ORDER BY runs.created_at, runs.id",
-)
-"""Failed cycles and planning runs that no newer one has replaced: id, kind, mission, error, end, retries, requester."""
-sessions_with_conditions: Final = SelectAll[str](
-    first_column, "SELECT DISTINCT conversation_id FROM todo_conditions WHERE status = 'open' ORDER BY conversation_id"
-)
+"""The data of each change of a checklist since a turn began, oldest first."""

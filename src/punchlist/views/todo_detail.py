@@ -18,6 +18,7 @@ from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import event_stream
 from punchlist.missions.model import Escalation, Mission, MissionTodo
 from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.tools import todo_json
 from punchlist.missions.usage import MissionUsageService, TodoUsage
 from punchlist.runs.model import Run
 from punchlist.runs.service import Runs
@@ -26,6 +27,7 @@ from punchlist.views import mission_repository as view_repository
 from punchlist.views.mission_repository import HistoryEntry
 
 _MAX_MESSAGES: Final = 5
+_MESSAGE_FIELDS: Final = ("id", "turn_id", "position", "role", "kind", "content", "created_at")
 PAGE: Final = 100
 MAX_PAGE: Final = 500
 
@@ -118,6 +120,24 @@ def read_transcript(store: Store, todo_id: str, *, cursor: str | None = None, li
                 break
     last = found[limit - 1] if len(found) > limit else None
     return TranscriptPage(found[:limit], f"{last.turn_id}:{last.position}" if last else None)
+
+
+def detail_json(detail: TodoDetail) -> dict[str, Any]:
+    claim = detail.claim
+    return {
+        **todo_json(detail.todo, detail.pillar, escalated=bool(detail.escalations)),
+        "missionSlug": detail.mission.slug,
+        "conversationId": detail.conversation_id,
+        "claim": claim and {"holder": claim.holder, "fence": claim.fence, "until": claim.lease_until},
+        "questions": [
+            {"id": one.id, "status": one.status, "question": one.question, "answer": one.answer}
+            for one in (*detail.answered, *detail.escalations)
+        ],
+        "runs": [run.as_json() for run in detail.runs],
+        "costs": {**detail.usage.as_json(), "evidence": evidence_json(detail)},
+        "history": history_json(detail),
+        "messages": [camel_json(message, *_MESSAGE_FIELDS) for message in detail.messages],
+    }
 
 
 def evidence_json(detail: TodoDetail) -> list[dict[str, Any]]:

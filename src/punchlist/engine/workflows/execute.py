@@ -22,6 +22,7 @@ from punchlist.claims import repository as claim_repository
 from punchlist.claims import validation as claim_validation
 from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import NewMessage, NoticeKind
+from punchlist.engine.evidence import read_evidence
 from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
@@ -55,13 +56,13 @@ async def execute(run: Run, context: WorkflowContext) -> str:
         if todo["status"] not in OPEN:
             return f"The todo was {todo['status']}."
         claim = await context.step(f"hold.{number}", lambda: claim_todo(run, context, mission))
-        report = claim["report"]
+        report, turn_id = claim["report"], None
         if report is None and claim["fence"] is None:
             return "The todo has ended meanwhile."
         if report is None:
             async with keep_renewed(run, context, claim["fence"]):
-                report = await _work(run, context, number, mission, pillar, todo["text"])
-        review = await _review(run, context, number, mission, pillar, report)
+                report, turn_id = await _work(run, context, number, mission, pillar, todo["text"])
+        review = await _review(run, context, number, mission, pillar, report, turn_id)
         status = await context.step(f"seen.{number}", lambda: _status(run, context))
         if status not in OPEN:
             return f"The todo is {status}."
@@ -103,8 +104,10 @@ async def _status(run: Run, context: WorkflowContext) -> str:
     return (await _todo(run, context)).status.value
 
 
-async def _work(run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, request: str) -> str:
-    """Run the owner's turn and post its report."""
+async def _work(
+    run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, request: str
+) -> tuple[str, str]:
+    """Run the owner's turn and post its report. Returns the report and the turn's id."""
     todos, todo_id, chat = context.services.mission_todos, str(run.todo_id), pillar.todo_conversation_id
     message = NewMessage("user", NoticeKind.TODO_DELEGATION.value, request)
     key, owner = f"work.{number}", context.agent(OWNER)
@@ -118,11 +121,17 @@ async def _work(run: Run, context: WorkflowContext, number: int, mission: Missio
     report = report_text(result)
     kind = NoticeKind.TODO_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
     await context.post(f"report.{number}", run, chat, kind, _with_heading(run, number, report))
-    return report
+    return report, result["turnId"]
 
 
 async def _review(
-    run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, report: str
+    run: Run,
+    context: WorkflowContext,
+    number: int,
+    mission: Mission,
+    pillar: Pillar,
+    report: str,
+    turn_id: str | None,
 ) -> StepResult:
     async def run_check() -> str:
         todo = await _todo(run, context)
@@ -131,7 +140,8 @@ async def _review(
             # Always in a thread and without retry: a command takes time and must not run twice.
             result = await run_in_thread(context.services.checks.run, context.scope(run), todo)
             check = f"{'passed' if result.passed else 'did not pass'}. {result.detail}"
-        return prompts.review_prompt(todo, report, check)
+        evidence = await context.call(read_evidence, context.services.store, todo.id, turn_id)
+        return prompts.review_prompt(todo, report, check, evidence)
 
     prompt = await context.step(f"check.{number}", run_check)
     message = NewMessage("user", NoticeKind.TODO_RESULT.value, prompt)

@@ -55,6 +55,14 @@ function runHook(event, input) {
   })
 }
 
+/** The short texts among the arguments of a tool, which describe its call. */
+const briefly = (args) =>
+  Object.fromEntries(
+    Object.entries(args ?? {})
+      .filter(([, value]) => typeof value === "string")
+      .map(([name, value]) => [name, value.slice(0, 300)]),
+  )
+
 const textOf = (parts) =>
   (parts ?? [])
     .filter((part) => part.type === "text")
@@ -210,7 +218,7 @@ export const Punchlist = async ({ client, directory }) => {
         session_id: sessionID,
         hook_event_name: "PostToolUse",
         tool_name: tool,
-        tool_input: todos ? args : {},
+        tool_input: todos ? args : briefly(args),
         tool_response: todos ? String(output?.output ?? "").slice(0, MAX_TEXT_LENGTH) : "",
       })
     },

@@ -13,7 +13,7 @@ from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.text import excerpt, line_problem
+from punchlist.kernel.text import excerpt, line_problem, visible
 from punchlist.missions.changes import find_mission, lock_mission
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.directives import repository as directive_repository
@@ -40,6 +40,9 @@ class Directives:
         check_mission(scope, mission_slug)
         if problem := line_problem(text, max_length=MAX_LENGTH):
             raise InvalidInput(f"text: {problem}")
+        if len(visible(text)) > MAX_LENGTH:
+            # Agents get it with invisible characters escaped.
+            raise InvalidInput(f"text: has too many invisible characters to be shown in {MAX_LENGTH} characters")
         with self._store.write() as tx:
             write = lock_mission(tx, scope, mission_slug)
             now = parse_timestamp(tx.now())

@@ -21,10 +21,11 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import display_value, excerpt, visible
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionWrite, check_active, find_mission, find_pillar, lock_mission
-from punchlist.missions.chats import block_quote, quote_verbatim
+from punchlist.missions.chats import quote_verbatim
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations.transitions import OVERDUE
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
+from punchlist.missions.recommendations.transitions import add_recommendation
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.queries import TodoQueries
@@ -62,6 +63,8 @@ from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Transaction
 
 COLLECTOR: Final = "collector"
+OWNER_UPDATES: Final = frozenset({TodoAction.CANCEL})
+"""The updates that an owner makes itself; the others become recommendations."""
 REPORTERS: Final = frozenset({Role.OWNER, Role.PERSON, Role.SYSTEM})
 
 
@@ -100,27 +103,14 @@ class MissionTodos(TodoQueries):
         reason = parse_block("reason", reason, MAX_REASON_LENGTH)
         if problems := mismatched_fields(action, deadline is not None, priority is not None):
             raise InvalidInput(problems)
-        if scope.actor.role is Role.OWNER and action in (TodoAction.PROMOTE, TodoAction.DEMOTE):
-            self._recommend(scope, mission_slug, todo_id, action, reason)
+        if scope.actor.role is Role.OWNER and action not in OWNER_UPDATES:
+            payload = {"deadline": deadline, "priority": priority.value if priority is not None else None}
+            given = {name: value for name, value in payload.items() if value is not None}
+            self._recommend(scope, mission_slug, todo_id, action, given, reason)
         MISSION.check_role(action, scope.actor.role)
         with self._store.write() as tx:
             write, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
-            advance = partial(advance_todo, write, todo, action, reason)
-            match action:
-                case TodoAction.CANCEL:
-                    return TodoChange(cancel_todo(write, todo, reason))
-                case TodoAction.START:
-                    limited = scope.actor.role is not Role.PERSON
-                    guard = (lambda _: check_daily_limits(write)) if limited else None
-                    started = advance(guard=guard, started_at=tx.now())
-                    return TodoChange(started, run_id=enqueue_execution(tx, scope, pillar, started, reason).id)
-                case TodoAction.EXTEND:
-                    MISSION.advance(todo.status, action, scope.actor.role)
-                    return TodoChange(extend_todo(write, todo, deadline, reason))
-                case TodoAction.REPRIORITIZE:
-                    return TodoChange(advance(priority=priority))
-            capacity = mission_repository.capacity(tx, write.mission)
-            return TodoChange(advance(guard=lambda _: check_room(action, capacity)))
+            return apply_update(write, todo, pillar, action, reason, deadline=deadline, priority=priority)
 
     def complete(
         self,
@@ -223,19 +213,25 @@ class MissionTodos(TodoQueries):
             write.post(NoticeKind.TODO_RESULT, content, pillar.todo_conversation_id)
             return TodoChange(changed)
 
-    def _recommend(self, scope: MissionScope, mission_slug: str, todo_id: str, action: TodoAction, reason: str) -> None:
-        """Post an owner's promote or demote as a recommendation to the Lead, then refuse it (M4)."""
+    def _recommend(
+        self,
+        scope: MissionScope,
+        mission_slug: str,
+        todo_id: str,
+        action: TodoAction,
+        payload: dict[str, str],
+        reason: str,
+    ) -> None:
+        """Store what an owner may not do as a recommendation to the Lead, then refuse it (M4)."""
         with self._store.write() as tx:
             write, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
             possible = action in MISSION.actions_from(todo.status)
-            if possible:
-                content = (
-                    f"The owner of {visible(pillar.name)} recommends to {action} “{visible(todo.title)}” ({todo.id}), "
-                    f"which is {todo.status}.\n{block_quote(reason)}"
-                )
-                write.post(NoticeKind.RECOMMENDATION, content)
-        posted = "It was posted to the mission chat as a recommendation."
-        result = posted if possible else f"It is {todo.status}, so this was not possible anyway."
+            if possible and action is TodoAction.EXTEND:
+                payload = {"deadline": parse_new_deadline(write, payload["deadline"])}
+            added = add_recommendation(write, pillar, todo, action.value, payload, reason) if possible else None
+        result = f"It is {todo.status}, so this was not possible anyway."
+        if added is not None:
+            result = f"It was posted to the mission chat as a recommendation (number {added.number})."
         raise NotAllowed(f"An owner may not {action} a mission todo; the Lead decides. {result}")
 
     def _lock_todo(
@@ -248,6 +244,36 @@ class MissionTodos(TodoQueries):
         assert pillar is not None
         check_pillar(scope, pillar.slug)
         return write, todo, pillar
+
+
+def apply_update(
+    write: MissionWrite,
+    todo: MissionTodo,
+    pillar: Pillar,
+    action: TodoAction,
+    reason: str,
+    *,
+    deadline: str | None = None,
+    priority: TodoPriority | None = None,
+) -> TodoChange:
+    """`MissionTodos.update` inside the caller's transaction."""
+    tx, scope = write.tx, write.scope
+    advance = partial(advance_todo, write, todo, action, reason)
+    match action:
+        case TodoAction.CANCEL:
+            return TodoChange(cancel_todo(write, todo, reason))
+        case TodoAction.START:
+            limited = scope.actor.role is not Role.PERSON
+            guard = (lambda _: check_daily_limits(write)) if limited else None
+            started = advance(guard=guard, started_at=tx.now())
+            return TodoChange(started, run_id=enqueue_execution(tx, scope, pillar, started, reason).id)
+        case TodoAction.EXTEND:
+            MISSION.advance(todo.status, action, scope.actor.role)
+            return TodoChange(extend_todo(write, todo, deadline, reason))
+        case TodoAction.REPRIORITIZE:
+            return TodoChange(advance(priority=priority))
+    capacity = mission_repository.capacity(tx, write.mission)
+    return TodoChange(advance(guard=lambda _: check_room(action, capacity)))
 
 
 class _Placement(NamedTuple):

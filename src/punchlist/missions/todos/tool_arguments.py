@@ -93,13 +93,13 @@ class _FieldReader:
             self._reject(name, f"must be true or false, got {json_type(raw)}")
         return raw is True
 
-    def number(self, name: str, *, default: int, maximum: int) -> int:
+    def number(self, name: str, *, default: int, maximum: int, minimum: int = 1) -> int:
         raw = self.read(name)
         if raw is None:
             return default
-        if isinstance(raw, int) and not isinstance(raw, bool) and 1 <= raw <= maximum:
+        if isinstance(raw, int) and not isinstance(raw, bool) and minimum <= raw <= maximum:
             return raw
-        self._reject(name, f"must be a whole number from 1 to {maximum}, got {display_value(raw)}")
+        self._reject(name, f"must be a whole number from {minimum} to {maximum}, got {display_value(raw)}")
         return default
 
     def check(self, name: str) -> dict[str, Any] | None:
@@ -190,6 +190,48 @@ def parse_query(args: Mapping[str, Any]) -> dict[str, Any]:
         "limit": reader.number("limit", default=pagination.DEFAULT_LIMIT, maximum=pagination.MAX_LIMIT),
         "cursor": reader.line("cursor", max_length=pagination.MAX_CURSOR_LENGTH),
     }
+    reader.finish()
+    return values
+
+
+MAX_RECOMMENDATIONS: Final = 100
+"""Of one page."""
+
+
+def parse_recommendation(args: Mapping[str, Any]) -> dict[str, Any]:
+    reader = _FieldReader(args)
+    values = {
+        "mission_slug": _mission(reader),
+        "text": reader.block("text", max_length=MAX_REASON_LENGTH, required="say what you recommend and why"),
+        "todo_id": reader.line("todoId"),
+    }
+    reader.finish()
+    return values
+
+
+def parse_recommendation_query(args: Mapping[str, Any]) -> dict[str, Any]:
+    reader = _FieldReader(args)
+    values = {
+        "mission_slug": _mission(reader),
+        "after": reader.number("after", default=0, minimum=0, maximum=10**9),
+        "limit": reader.number("limit", default=MAX_RECOMMENDATIONS, maximum=MAX_RECOMMENDATIONS),
+        "decided": reader.flag("decided"),
+    }
+    reader.finish()
+    return values
+
+
+def parse_decision(args: Mapping[str, Any], decisions: Mapping[str, str]) -> dict[str, Any]:
+    reader = _FieldReader(args)
+    values = {
+        "mission_slug": _mission(reader),
+        "number": reader.number("number", default=0, maximum=10**9),
+        "decision": reader.choice("decision", decisions),
+        "reason": reader.block("reason", max_length=MAX_REASON_LENGTH, required="say why"),
+    }
+    for name in ("number", "decision"):
+        if not reader.given(name):
+            reader.problems.append(f"{name}: is required")
     reader.finish()
     return values
 

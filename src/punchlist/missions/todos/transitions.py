@@ -25,6 +25,7 @@ from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction
 from punchlist.missions.escalations.transitions import advance_escalation
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, Pillar
+from punchlist.missions.recommendations.transitions import settle_recommendations
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import LEADS, MISSION, TodoAction
 from punchlist.missions.todos.validation import check_mission, check_pillar
@@ -97,7 +98,9 @@ def advance_todo(
 ) -> MissionTodo:
     """Take a todo one step along its lifecycle. `guard` may refuse, or return data for the event."""
     update, data = todo_repository.update_row, {"title": todo.title}
-    return write.advance(MISSION, todo, action, reason, update=update, data=data, changes=changes, guard=guard)
+    changed = write.advance(MISSION, todo, action, reason, update=update, data=data, changes=changes, guard=guard)
+    settle_recommendations(write, changed, action, reason)
+    return changed
 
 
 def update_todo(write: MissionWrite, action: str, todo: MissionTodo, reason: str, **changes: Any) -> MissionTodo:

@@ -25,7 +25,7 @@ AGENT_VARIABLES: Final = (
     "OPENCODE",
 )
 """Variables that agents set for the commands that they run."""
-_RUNS_AGENTS: Final = frozenset(("run", "worker", "tools", "demo"))
+_RUNS_AGENTS: Final = frozenset(("run", "worker", "serve", "tools", "demo"))
 
 
 def refuse_for_agents(action: str) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from punchlist.app import Services
-    from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion
+    from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
 
 app = typer.Typer(help="List and answer the tool calls that wait for approval.", cls=ListByDefault)
@@ -77,6 +77,8 @@ def _lines(approval: StoredApproval, shown: Mapping[str, Any]) -> str:
 
 
 def _json(services: Services, approval: StoredApproval) -> dict[str, Any]:
+    from punchlist.toolcalls.always import always_coverage
+
     call = services.approvals.call(approval.call_id)
     return {
         **camel_json(approval, "call_id", "status", "question", "why", "asked_at", "expires_at", "on_expiry"),
@@ -86,15 +88,6 @@ def _json(services: Services, approval: StoredApproval) -> dict[str, Any]:
         "outcomes": [outcome.value for outcome in approval.as_question.outcomes],
         "always": always_coverage(approval.as_question, call.tool),
     }
-
-
-def always_coverage(question: ApprovalQuestion, tool: str) -> dict[str, str]:
-    """What each "always" answer to a question covers."""
-    from punchlist.toolcalls.always import describe
-    from punchlist.toolcalls.approvals import always_rule
-
-    rules = {outcome: always_rule(outcome, question, tool) for outcome in question.outcomes}
-    return {outcome.removeprefix("proceed_always_"): describe(rule) for outcome, rule in rules.items() if rule}
 
 
 def add_answer_commands(app: typer.Typer, find: Callable[[CliContext, str], tuple[Services, str]]) -> None:

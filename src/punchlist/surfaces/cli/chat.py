@@ -79,14 +79,15 @@ def open_application(
     # Questions about a database of another author are asked here, before the screen is taken over.
     services.check_database()
     try:
-        from punchlist.surfaces.tui.backend import AgentOptions
+        from punchlist.surfaces.tui.agent_options import AgentOptions
         from punchlist.surfaces.tui.main import run
     except ModuleNotFoundError as error:
         from punchlist.extras import missing_extra
 
         raise missing_extra(error) or error from error
     given = AgentOptions(model, str(mode or "default"), agent)
-    first = None if home else session or (services.current_session() if keep else services.new_session())
+    current = services.current_session if keep else services.new_session
+    first = None if home else session or current()
     if lines is not None:
         from punchlist.surfaces.tui.line_modes.main import run_lines
 

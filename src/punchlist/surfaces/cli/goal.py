@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from punchlist.errors import InvalidInput
+from punchlist.errors import InvalidInput, NotFound, PunchlistError
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, SessionOption
 
 if TYPE_CHECKING:
+    from punchlist.agent.goals import GoalVerdict
     from punchlist.app import Services
     from punchlist.integrations.session_goals import SessionGoals
     from punchlist.verification.goal import Goal
 
+NOT_MET: Final = 3
 app = typer.Typer(
     help="What the work of an agent you already run is accepted by: its stop hook sends it back until that is true.",
     no_args_is_help=True,
@@ -30,6 +33,12 @@ def set_goal(
         list[str] | None,
         typer.Option("--check", metavar="CMD", help="A command that exits with 0 when it is. Repeatable."),
     ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="A model that judges the criteria. Without it, the agent confirms them itself."
+        ),
+    ] = None,
     session: SessionOption = None,
 ) -> None:
     """Set the goal of a session, in place of the one before."""
@@ -43,7 +52,12 @@ def set_goal(
     if problems:
         raise InvalidInput(problems)
     services = cli.in_session(session)
-    goal = Goal(text.strip(), tuple(each for each in checks if each is not None))
+    if judge is not None:
+        from punchlist.agent.model_resolver import model_named
+
+        # A wrong name or a missing extra fails now and not in a hook.
+        model_named(judge, os.environ)
+    goal = Goal(text.strip(), tuple(each for each in checks if each is not None), judge)
     _goals(services).set(cli.user_scope(services), goal)
     for each in goal.checks:
         record_person_check(services.trust, services.workspace, each.command or "")
@@ -55,6 +69,62 @@ def show(cli: CliContext, session: SessionOption = None) -> None:
     """Show the goal of a session."""
     services = cli.in_session(session)
     _show(cli, services, _goals(services).get(services.settings.session))
+
+
+@app.command("judge")
+def judge_now(cli: CliContext, session: SessionOption = None) -> None:
+    """Let the judge of a session's goal decide now. Exits with 0 if the goal is met, else with 3."""
+    from punchlist.agent.goals import GoalVerdict, VerdictKind
+    from punchlist.integrations.goal_judge import GoalVerdicts
+    from punchlist.kernel.processes import current_process
+
+    services = cli.in_session(session)
+    name, scope = services.settings.session, cli.user_scope(services)
+    goal = _goals(services).get(name)
+    if goal is None or goal.judge_model is None:
+        raise NotFound(f"Session {name!r} has no goal with a judge. `punchlist goal set TEXT --judge MODEL` sets one.")
+    verdicts = GoalVerdicts(services.store, services.conversations)
+    verdicts.add_start(scope, current_process())
+    verdict = GoalVerdict(VerdictKind.NONE, "the judge was interrupted")
+    try:
+        verdict = _judge(services, goal)
+    except PunchlistError as error:
+        verdict = GoalVerdict(VerdictKind.NONE, str(error))
+        raise
+    finally:
+        verdicts.add_verdict(scope, verdict)
+    shown = f"{verdict.kind.value.replace('_', ' ')}{': ' if verdict.text else ''}{verdict.text}"
+    cli.show({"session": name, "verdict": verdict.kind.value, "text": verdict.text}, visible_block(shown))
+    if verdict.kind is not VerdictKind.MET:
+        raise typer.Exit(NOT_MET)
+
+
+def _judge(services: Services, goal: Goal) -> GoalVerdict:
+    import asyncio
+
+    from punchlist.agent.list_state import TurnLists
+    from punchlist.agent.model_resolver import ModelResolver
+    from punchlist.agent.runtime import AgentRuntime
+    from punchlist.conversations.model import Scope, TurnScope
+    from punchlist.integrations.goal_judge import SESSION_SUFFIX, judge_goal
+    from punchlist.kernel.actors import Actor, Role
+
+    session, actor = services.settings.session, Actor(Role.SUPERVISOR, "judge")
+    turn = services.conversations.current_turn(session)
+    of_session = TurnScope(session, actor, turn.id if turn else "")
+    lists = TurnLists(services.store, of_session, plan=turn is not None, checklist=True).read()
+    messages = services.conversations.turn_messages(turn.id) if turn else ()
+    request = next((m.content for m in reversed(messages) if (m.role, m.kind) == ("user", "text")), "")
+    runtime = AgentRuntime(
+        services.site(Scope(f"{session}{SESSION_SUFFIX}", actor), services.workspace),
+        services.conversations,
+        services.plans,
+        services.checklists,
+        ModelResolver(goal.judge_model or "", os.environ),
+        shared_conversation=True,
+    )
+    supervisor = services.agents.get("supervisor")
+    return asyncio.run(judge_goal(runtime, supervisor, goal, request, lists.text))
 
 
 @app.command()
@@ -75,9 +145,24 @@ def _show(cli: CliContext, services: Services, goal: Goal | None) -> None:
     if goal is None:
         cli.show({"session": session, "goal": None}, f"Session {visible(session)} has no goal.")
         return
-    value = {"criteria": goal.criteria, "checks": [check_json(check) for check in goal.checks]}
+    value: dict[str, Any] = {"criteria": goal.criteria, "checks": [check_json(check) for check in goal.checks]}
     lines = [f"Goal of session {visible(session)}:", visible_block(goal.criteria)]
     lines += [f"Check: {visible(check.description)}" for check in goal.checks]
+    if goal.judge_model is not None:
+        from punchlist.integrations.goal_judge import GoalVerdicts
+
+        state = GoalVerdicts(services.store, services.conversations).state(session, 0)
+        last = state.verdicts[-1] if state.verdicts else None
+        value["judge"] = {
+            "model": goal.judge_model,
+            "isRunning": state.is_running,
+            "verdict": last.kind.value if last else None,
+            "text": last.text if last else "",
+        }
+        lines.append(f"Judge: {visible(goal.judge_model)}" + (", at work" if state.is_running else ""))
+        if last is not None:
+            text = f": {last.text}" if last.text else ""
+            lines.append(f"Last verdict: {visible_block(last.kind.value.replace('_', ' ') + text)}")
     cli.show({"session": session, "goal": value}, lines)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.camel_json import camel_json
-from punchlist.kernel.text import visible, visible_block
+from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.approvals import add_answer_commands
 from punchlist.surfaces.cli.context import (
@@ -19,84 +19,77 @@ from punchlist.surfaces.cli.context import (
     WatchOption,
     terminal_width,
 )
-from punchlist.surfaces.cli.options import mission_scope
 
 if TYPE_CHECKING:
     from punchlist.app import Services
-    from punchlist.views.inbox import InboxItem, RequestKind
+    from punchlist.views.inbox_model import InboxItem, InboxPage
 
 app = typer.Typer(help="List what needs you, and answer it by number.", invoke_without_command=True)
 
 NumberArgument = Annotated[str, typer.Argument(metavar="N", help="The request's number, or the end of its id.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=500, metavar="N", help="Requests per page.")]
+CursorOption = Annotated[
+    str | None, typer.Option("--cursor", metavar="CURSOR", help="The next page, as the last one names it.")
+]
 EMPTY = "The inbox is empty."
 MAX_QUESTION_LINES = 10
 
 
 @app.callback()
-def group(cli: CliContext, watch: WatchOption = False) -> None:
-    """List what needs you, and answer it by number: approvals, agents' questions, escalations and failed cycles."""
+def group(cli: CliContext, watch: WatchOption = False, limit: LimitOption = 50, cursor: CursorOption = None) -> None:
+    """List what needs you, and answer it by number: approvals, agents' questions, escalations and failed cycles,
+    reached budgets, and missions without a worker."""
     if cli.invoked_subcommand is not None:
         return
     services = cli.services()
-    view = InboxView(services)
+    view = InboxView(services, limit, cursor)
     if watch:
         from punchlist.surfaces.cli.watch import watch as run_watch
 
         run_watch(services.store, view, as_json=cli.json)
     else:
-        items = view.load()
-        cli.show(view.json(items), view.text(items))
+        page = view.load()
+        cli.show(view.json(page), view.text(page))
 
 
 class InboxView:
     """The open requests, printed or watched."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, limit: int, cursor: str | None) -> None:
         self._services = services
+        self._limit = limit
+        self._cursor = cursor
 
-    def load(self) -> list[InboxItem]:
-        return self._services.inbox.list()
+    def load(self) -> InboxPage:
+        return self._services.inbox.page(limit=self._limit, cursor=self._cursor)
 
-    def lines(self, value: list[InboxItem], columns: int) -> Sequence[str]:
-        return [line for item in value for line in self._item(item, columns)] or [EMPTY]
+    def lines(self, value: InboxPage, columns: int) -> Sequence[str]:
+        lines = [line for item in value.items for line in _item_lines(item, value.now, columns)]
+        if value.cursor:
+            lines.append(f"{value.total} requests in all. Next page: punchlist inbox --cursor {value.cursor}")
+        return lines or [EMPTY]
 
-    def text(self, value: list[InboxItem]) -> str:
+    def text(self, value: InboxPage) -> str:
         return "\n".join(self.lines(value, terminal_width()))
 
-    def json(self, value: list[InboxItem]) -> Any:
-        kinds = [item.kind for item in value]
-        return {
-            "items": [self._json(item) for item in value],
-            "counts": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
-        }
+    def json(self, value: InboxPage) -> Any:
+        return value.as_json()
 
-    def _item(self, item: InboxItem, columns: int) -> list[str]:
-        place = f"mission {item.mission}" if item.mission else f"session {item.session}"
-        head = f"{item.number:>3}  {item.kind}  {item.subject}  {place}  {format_age(self._age(item))}"
-        answers = " | ".join(f"{answer} {item.number}" if " " not in answer else answer for answer in item.answers)
-        if item.kind == "escalation":
-            answers = f"answer {item.number} extend DATE | cancel | keep, or acknowledge {item.number}"
-        question = [
-            part
-            for line in visible_block(item.question).splitlines()[:MAX_QUESTION_LINES]
-            for part in textwrap.wrap(line, max(columns - 8, 20), break_on_hyphens=False) or [""]
-        ]
-        reason = [f"     {visible(item.reason)}"] if item.reason else []
-        return [visible(head), *reason, *(f"     │ {line}" for line in question), f"     punchlist inbox {answers}", ""]
 
-    def _json(self, item: InboxItem) -> dict[str, Any]:
-        optional = camel_json(item, "session", "mission", "todo_id", "reason", "expires_at", "run_id", "requester")
-        return {
-            **camel_json(item, "number", "id", "kind", "subject", "question", "asked_at"),
-            "ageSeconds": self._age(item),
-            "answers": sorted({answer.split()[0] for answer in item.answers}),
-            **{key: value for key, value in optional.items() if value is not None},
-        }
-
-    def _age(self, item: InboxItem) -> int:
-        from punchlist.kernel.clock import parse_timestamp
-
-        return max(0, int((self._services.store.clock() - parse_timestamp(item.asked_at)).total_seconds()))
+def _item_lines(item: InboxItem, now: datetime, columns: int) -> list[str]:
+    place = f"mission {item.mission}" if item.mission else f"session {item.session}"
+    todo = f"  {excerpt(item.todo_title, 60)}" if item.todo_title else ""
+    head = f"{item.number:>3}  {item.kind}  {item.subject}  {place}{todo}  {format_age(item.age_seconds(now))}"
+    answers = " | ".join(f"{answer} {item.number}" for answer in item.answers)
+    if item.kind == "escalation":
+        answers = f"answer {item.number} extend DATE | cancel | keep, or acknowledge {item.number}"
+    question = [
+        part
+        for line in visible_block(item.question).splitlines()[:MAX_QUESTION_LINES]
+        for part in textwrap.wrap(line, max(columns - 8, 20), break_on_hyphens=False) or [""]
+    ]
+    reason = [f"     {visible(item.reason)}"] if item.reason else []
+    return [visible(head), *reason, *(f"     │ {line}" for line in question), f"     punchlist inbox {answers}", ""]
 
 
 def format_age(seconds: int) -> str:
@@ -125,51 +118,38 @@ def answer(
         ),
     ],
 ) -> None:
-    """Answer an agent's question, or an escalation of a mission."""
+    """Answer an agent's question or a mission's escalation, or report an event that a todo waits for."""
     refuse_for_agents("inbox answer")
-    services, item = _find(cli, number, "question", "escalation")
-    if item.kind == "question":
+    services, item = _find(cli, number, "question", "event", "escalation")
+    if item.kind != "escalation":
         text = sys.stdin.read() if words == ["-"] else " ".join(words)
-        blocked = services.plans.resolve(item.session or "", item.id, text, cli.user_scope(services).actor)
-        given = blocked.condition.answer or ""
-    else:
-        if len(words) > 2:
-            raise typer.BadParameter("must be: extend DATE, cancel or keep", param_hint="ANSWER")
-        deadline = words[1] if len(words) == 2 else None
-        scope = mission_scope(cli, services)
-        given = services.escalations.answer(scope, item.id, words[0], deadline=deadline).answer or ""
-    resume = " `punchlist run --resume` continues the work." if item.kind == "question" else ""
-    cli.show(
-        {**camel_json(item, "number", "id", "kind"), "answer": given},
-        f"Answered request {item.number}: {visible(given)}.{resume}",
-    )
+        _answer(cli, services, item, "answer", text=text)
+        return
+    if len(words) > 2:
+        raise typer.BadParameter("must be: extend DATE, cancel or keep", param_hint="ANSWER")
+    _answer(cli, services, item, words[0], deadline=words[1] if len(words) == 2 else None)
 
 
 @app.command()
 def acknowledge(cli: CliContext, number: NumberArgument) -> None:
-    """Stop the reminders of an escalation. It stays open."""
+    """Stop the reminders of an escalation, which stays open; leave a failure or another notice out of the inbox."""
     refuse_for_agents("inbox acknowledge")
-    services, item = _find(cli, number, "escalation")
-    services.escalations.acknowledge(mission_scope(cli, services), item.id)
-    cli.show(
-        {"number": item.number, "id": item.id, "kind": item.kind, "status": "acknowledged"},
-        f"Request {item.number} stays open, without reminders.",
-    )
+    _answer(cli, *_find(cli, number, "escalation", "failure", "time", "budget", "worker"), "acknowledge")
 
 
 @app.command()
 def retry(cli: CliContext, number: NumberArgument) -> None:
     """Retry a failed cycle or planning run of a mission now."""
     refuse_for_agents("inbox retry")
-    services, item = _find(cli, number, "failure")
-    run = services.runs.resume(cli.user_scope(services), item.id)
-    cli.show(
-        {**camel_json(item, "number", "id", "kind"), "status": run.status.value},
-        f"Run {run.id[-8:]} is {run.status}. A worker executes it.",
-    )
+    _answer(cli, *_find(cli, number, "failure"), "retry")
 
 
-def _find(cli: CliContext, number: str, *kinds: RequestKind) -> tuple[Services, InboxItem]:
+def _answer(cli: CliContext, services: Services, item: InboxItem, action: str, **details: Any) -> None:
+    answered = services.inbox.answer(cli.user_scope(services), str(item.number), action, **details)
+    cli.show(answered.as_json(), answered.message)
+
+
+def _find(cli: CliContext, number: str, *kinds: str) -> tuple[Services, InboxItem]:
     services = cli.services()
     item = services.inbox.find(number)
     if item.kind not in kinds:

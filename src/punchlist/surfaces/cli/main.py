@@ -53,6 +53,7 @@ GROUPS: Final = {
     "Missions": {
         "mission": "mission:app",
         "worker": "worker:worker",
+        "serve": "serve:serve",
     },
     "Integrations": {
         "install": "install:install",
@@ -79,7 +80,7 @@ REMOVED: Final[dict[str, str]] = {
     "turn": "sessions",
 }
 """Names of earlier versions, and the commands that replace them."""
-WITHOUT_JSON: Final = ("chat", "worker", "mcp", "hook")
+WITHOUT_JSON: Final = ("chat", "worker", "serve", "mcp", "hook")
 """Commands that run until they are stopped, or print the JSON of a protocol."""
 
 

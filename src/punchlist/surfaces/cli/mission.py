@@ -19,6 +19,7 @@ from punchlist.surfaces.cli import (
     mission_cycle,
     mission_directive,
     mission_metric,
+    mission_recommendation,
     mission_runs,
     mission_todo,
 )
@@ -43,36 +44,6 @@ app = typer.Typer(help="Manage missions: goals that take months.", no_args_is_he
 
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
-STARTER = """\
-{
-  "name": "Developer Experience",
-  "slug": "developer-experience",
-  "description": "Changes reach users within a day, and builds are fast.",
-  "todo": { "activeTodoLimit": 10, "backlogTodoLimit": 50 },
-  "cadence": { "cron": "0 9 * * 1", "timezone": "UTC" },
-  "pillars": [
-    {
-      "name": "Build Performance",
-      "slug": "build-performance",
-      "description": "Builds take less than a minute.",
-      "metrics": [
-        {
-          "name": "Local build time",
-          "slug": "local-build-time",
-          "unit": "s",
-          "target": 60,
-          "warning": 90,
-          "direction": "down",
-          "collector": { "type": "manual" }
-        }
-      ],
-      "strategies": [{ "description": "Find the slowest step and replace it", "status": "active" }]
-    }
-  ]
-}
-"""
-
-
 # --- the mission file -------------------------------------------------------------------------------------
 
 
@@ -82,6 +53,8 @@ def init(
     path: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to create.")] = Path("mission.json"),
 ) -> None:
     """Create a starter mission file. An existing file is not overwritten."""
+    from punchlist.missions.config.starter import STARTER
+
     cli.services()
     try:
         with path.open("x", encoding="utf-8") as created:
@@ -376,4 +349,5 @@ app.add_typer(mission_todo.app, name="todo")
 app.add_typer(mission_chat.app, name="chat")
 app.add_typer(mission_directive.app, name="directive")
 app.add_typer(mission_metric.app, name="metric")
+app.add_typer(mission_recommendation.app, name="recommendation")
 app.add_typer(mission_runs.app, name="runs")

@@ -71,12 +71,12 @@ def list_todos(
 def show(cli: CliContext, todo: TodoIdArgument) -> None:
     """Show a todo with its runs, their usage and tool calls, and the messages about it."""
     from punchlist.surfaces.cli import mission_view
-    from punchlist.views.todo_detail import read_detail
+    from punchlist.views.todo_detail import detail_json, read_detail
 
     services = cli.services()
     found = services.mission_todos.find(None, todo)
     detail = read_detail(services.store, found.id)
-    cli.show(mission_view.detail_json(detail), mission_view.detail_lines(detail, services.store.clock()))
+    cli.show(detail_json(detail), mission_view.detail_lines(detail, services.store.clock()))
 
 
 # --- create and change ------------------------------------------------------------------------------------

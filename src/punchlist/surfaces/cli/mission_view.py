@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from punchlist.checklist.render import width
 from punchlist.conversations.model import CallEvidence
@@ -18,16 +18,14 @@ from punchlist.missions.model import Mission, MissionTodo, PillarState
 from punchlist.missions.todos.deadlines import is_overdue
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.missions.todos.pagination import TodoPage
-from punchlist.missions.todos.tools import todo_json
 from punchlist.missions.todos.validation import check_result
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
 from punchlist.surfaces.cli.plot import sparkline
-from punchlist.surfaces.conversation_export import message_json
 from punchlist.views.board import MissionBoard
-from punchlist.views.todo_detail import TodoDetail, evidence_json, history_json
+from punchlist.views.todo_detail import TodoDetail
 
 ICONS: Final = {
     TodoStatus.BACKLOG: "·",
@@ -194,24 +192,6 @@ def _is_late(mission: Mission, todo: MissionTodo, now: datetime) -> bool:
 
 
 # --- one todo ---------------------------------------------------------------------------------------------
-
-
-def detail_json(detail: TodoDetail) -> dict[str, Any]:
-    claim = detail.claim
-    return {
-        **todo_json(detail.todo, detail.pillar, escalated=bool(detail.escalations)),
-        "missionSlug": detail.mission.slug,
-        "conversationId": detail.conversation_id,
-        "claim": claim and {"holder": claim.holder, "fence": claim.fence, "until": claim.lease_until},
-        "questions": [
-            {"id": one.id, "status": one.status, "question": one.question, "answer": one.answer}
-            for one in (*detail.answered, *detail.escalations)
-        ],
-        "runs": [run.as_json() for run in detail.runs],
-        "costs": {**detail.usage.as_json(), "evidence": evidence_json(detail)},
-        "history": history_json(detail),
-        "messages": [message_json(message) for message in detail.messages],
-    }
 
 
 def detail_lines(detail: TodoDetail, now: datetime) -> Iterator[str]:

@@ -66,6 +66,6 @@ def _overview(cli: CliContext, services: Services) -> Iterator[str]:
     for turn in running_turns(services.store):
         session = visible(turn.conversation_id)
         yield f"Running: {visible(turn.agent_id)} in session {session} since {format_time(turn.started_at)}."
-    waiting = len(services.inbox.list())
+    waiting = sum(services.inbox.counts().values())
     yield f"Inbox: {plural(waiting, 'request')}." if waiting else "The inbox is empty."
     yield ""

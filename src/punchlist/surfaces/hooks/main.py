@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from punchlist.config import Settings, load
 from punchlist.host_sessions import AGENT_NAME, HostSessions, ToolCounter, session_folder
+from punchlist.integrations.call_journal import CallJournal, describe_host_call, has_failed
 from punchlist.integrations.hook_log import write_log
+from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.text import without_tags
 from punchlist.storage.trusted_files import check_adopted
 from punchlist.surfaces.hooks.payload import EVENT_NAMES, HookEvent, HookPayload, UnreadablePayload, parse_payload
@@ -42,6 +44,7 @@ _CHECK_TIME: Final = 7.0
 _MAX_PAUSE: Final = 5.0
 _MAX_COPIES: Final = 5
 _OWN_TOOLS: Final = "punchlist"
+_OWN_LIST_WRITERS: Final = ("TodoWrite", "complete_todo")
 _DEFAULT_AGENT: Final = "agent"
 _CLAUDE_CODE: Final = "claude-code"
 _PROJECT_VARIABLES: Final = {_CLAUDE_CODE: "CLAUDE_PROJECT_DIR"}
@@ -183,7 +186,10 @@ class _HookCall:
     """The time of the monotonic clock at which the hook was called."""
 
     def stop(self) -> tuple[Reply, float]:
-        if self.payload.plan_mode or not self._database_exists() or _nothing_open(self.settings.database, self._find()):
+        if self.payload.plan_mode or not self._database_exists():
+            return {}, 0.0
+        journal = self._journal().read()
+        if not journal.claimed and _nothing_open(self.settings.database, self._find()):
             return {}, 0.0
         service, scope = self._service()
         if self.payload.agent == _CLAUDE_CODE and (tasks := self._claude_tasks()) is not None:
@@ -196,7 +202,10 @@ class _HookCall:
             background=self.payload.background,
             worked=self._counter().is_started(),
             deadline=self.started + _CHECK_TIME,
+            journal=journal,
         )
+        if decision.questioned:
+            self._journal().add_question(decision.questioned)
         notice = decision.notice()
         if notice and decision.is_goal_unmet:
             write_log(self.folder, os.environ, f"hook stop: {notice}")
@@ -211,6 +220,7 @@ class _HookCall:
         from punchlist.kernel.secrets import Redactor
 
         self._counter().clear()
+        self._journal().add_prompt(_now())
         service, scope = self._service()
         text = service.prompt_submitted(scope, self.payload.prompt, redact=Redactor(os.environ).text)
         return self._context(text)
@@ -222,21 +232,26 @@ class _HookCall:
 
             return self._context(initial_reminder(self._agent(self.open_services(self.settings))) if is_new else "")
         self._counter().remove_old(time.time())
+        self._journal().remove_old(time.time())
         service, scope = self._service()
         return self._context(service.session_started(scope, self.payload.host_session, is_new=is_new))
 
     def tool(self) -> Reply:
         if _OWN_TOOLS in self.payload.tool.lower():
             self._counter().clear()
+            if self.payload.tool.endswith(_OWN_LIST_WRITERS):
+                self._list_written()
             return {}
         from punchlist.integrations.native_lists import LIST_TOOLS, TASK_TOOLS
 
         if self.payload.tool in LIST_TOOLS | TASK_TOOLS:
             self._counter().clear()
             self._copy_native_list()
+            self._list_written()
             return {}
         if not self._database_exists():
             return {}
+        self._record_call()
         remind_after = self._agent(self.open_services(self.settings)).remind_after
         count = self._counter().increment() if remind_after else 0
         if not remind_after or count < remind_after:
@@ -244,6 +259,25 @@ class _HookCall:
         self._counter().clear()
         service, scope = self._service()
         return self._context(service.tools_used(scope, self.payload.host_session, count))
+
+    def _record_call(self) -> None:
+        """Keep a successful call as evidence for the items that are completed later."""
+        from punchlist.kernel.secrets import Redactor
+
+        if not has_failed(self.payload.response):
+            redact = Redactor(os.environ).text
+            call = describe_host_call(self.payload.tool, self.payload.arguments, _now(), redact)
+            self._journal().add_call(call)
+
+    def _list_written(self) -> None:
+        """Keep the evidence with the items that were completed; remember those without any for the next stop."""
+        if not self._database_exists():
+            return
+        journal = self._journal()
+        journal.add_list(_now())
+        service, scope = self._service()
+        if claimed := service.list_written(scope, self.payload.host_session, journal.read()):
+            journal.add_claims(claimed)
 
     def _copy_native_list(self) -> None:
         todos = self._native_list()
@@ -287,6 +321,9 @@ class _HookCall:
     def _counter(self) -> ToolCounter:
         return ToolCounter(session_folder(self.settings, os.environ), self.payload.host_session or "")
 
+    def _journal(self) -> CallJournal:
+        return CallJournal(session_folder(self.settings, os.environ), self.payload.host_session or "")
+
     def _context(self, text: str) -> Reply:
         """A reply that adds text to the model's context."""
         if not text:
@@ -320,6 +357,10 @@ class _HookCall:
         if self.payload.event is HookEvent.STOP:
             checks = services.host_checks(scope, self.settings.root or self.folder or services.workspace)
         return HookService(services.store, services.conversations, self._agent(services), checks), scope
+
+
+def _now() -> str:
+    return timestamp(system_clock())
 
 
 def _host_limit(agent: str | None, environment: Mapping[str, str]) -> int | None:

@@ -57,6 +57,8 @@ class HookPayload:
     prompt: str = ""
     tool: str = ""
     arguments: Any = None
+    response: Any = None
+    """The result of the tool, in the host's own form."""
     plan_mode: bool = False
     """The agent may read but not change anything."""
     background: tuple[tuple[str, str], ...] = ()
@@ -104,6 +106,7 @@ def parse_payload(event: HookEvent, agent: str | None, data: bytes) -> HookPaylo
         _text(payload, "prompt") or "",
         _text(payload, "tool_name") or "",
         payload.get("tool_input"),
+        payload.get("tool_response"),
         _text(payload, "permission_mode") == "plan",
         _background(payload.get("background_tasks")),
     )

@@ -10,7 +10,6 @@ Services are synchronous and run in threads; `Outbox` moves their messages to th
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import time
@@ -24,10 +23,11 @@ from starlette.types import Receive, Scope, Send
 
 from punchlist.errors import StoreError
 from punchlist.kernel.text import excerpt
+from punchlist.surfaces.http.auth import HttpRejection, RequestGuard, invalid_token
+from punchlist.surfaces.http.body import read_body
+from punchlist.surfaces.http.limits import MAX_STREAMS
 from punchlist.surfaces.mcp import jsonrpc
-from punchlist.surfaces.mcp.auth import HttpRejection, RequestGuard, invalid_token
 from punchlist.surfaces.mcp.capabilities import Capabilities
-from punchlist.surfaces.mcp.http_limits import BODY_SECONDS, MAX_STREAMS
 from punchlist.surfaces.mcp.jsonrpc import (
     HANDSHAKE_VERSIONS,
     HEADER_MISMATCH,
@@ -126,7 +126,7 @@ class McpEndpoint:
 
     async def _post(self, request: Request, principal: Principal) -> Response:
         _check_types(request)
-        message = jsonrpc.decode(await _body(request))
+        message = jsonrpc.decode(await read_body(request, MAX_MESSAGE_SIZE))
         meta = jsonrpc.envelope(message.get("params")) if isinstance(message, dict) else None
         version = request.headers.get(_VERSION)
         if version in STATELESS_VERSIONS or meta is not None:
@@ -276,27 +276,6 @@ def _check_types(request: Request) -> None:
 def _accepts(request: Request, media_type: str) -> bool:
     ranges = [part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")]
     return any(entry in (media_type, "*/*", f"{media_type.partition('/')[0]}/*") for entry in ranges)
-
-
-async def _body(request: Request) -> bytes:
-    """The body; reading stops at the size limit."""
-    too_long = HttpRejection(
-        413, f"A message must be shorter than {MAX_MESSAGE_SIZE:,} bytes.", {"Connection": "close"}
-    )
-    announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > MAX_MESSAGE_SIZE:
-        raise too_long
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MAX_MESSAGE_SIZE:
-                    raise too_long
-    except TimeoutError:
-        reason = f"The body did not arrive within {BODY_SECONDS:g} s."
-        raise HttpRejection(408, reason, {"Connection": "close"}) from None
-    return bytes(body)
 
 
 def _check_headers(request: Request, message: Json, meta: Json) -> None:

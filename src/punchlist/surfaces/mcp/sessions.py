@@ -11,8 +11,8 @@ from hashlib import sha256
 from threading import Lock
 from typing import Final
 
+from punchlist.surfaces.http.limits import MAX_SESSIONS, SESSION_IDLE_SECONDS
 from punchlist.surfaces.mcp import jsonrpc
-from punchlist.surfaces.mcp.http_limits import MAX_SESSIONS, SESSION_IDLE_SECONDS
 from punchlist.surfaces.mcp.jsonrpc import Json
 from punchlist.surfaces.mcp.principals import Principal
 from punchlist.surfaces.mcp.protocol import ClientConnection

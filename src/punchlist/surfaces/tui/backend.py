@@ -9,16 +9,17 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from punchlist.config import current_user
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope, StoredTurn
-from punchlist.errors import NotFound, PunchlistError
+from punchlist.errors import InvalidInput, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.processes import is_running
+from punchlist.surfaces.tui.agent_options import AgentOptions
 from punchlist.surfaces.tui.screen_state import (
     ConversationState,
     EntryPage,
@@ -33,14 +34,14 @@ from punchlist.views.chat import read_chat
 from punchlist.views.todos import TodoList
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from punchlist.app import Services
     from punchlist.surfaces.tui.entries import CallEntry
     from punchlist.surfaces.tui.todo_panel import TodoChange
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
-    from punchlist.views.inbox import InboxItem
+    from punchlist.views.inbox_model import InboxItem
 
 FIRST_PAGE: Final = 60
 PAGE: Final = 100
@@ -54,15 +55,6 @@ OUTCOMES: Final = {
     "edit": ApprovalOutcome.MODIFY,
     "deny": ApprovalOutcome.CANCEL,
 }
-
-
-@dataclass(slots=True)
-class AgentOptions:
-    """How turns are started."""
-
-    model: str | None = None
-    mode: str = "default"
-    agent: str | None = None
 
 
 class Backend:
@@ -277,6 +269,18 @@ class Backend:
     def withdraw_queued(self, session: str, id: str) -> None:
         MessageQueue(self.services.store).withdraw(self.scope(session), id)
 
+    def call_tool(
+        self, session: str, tool: str, arguments: Mapping[str, Any], show: Callable[[CallEntry], None]
+    ) -> None:
+        from punchlist.surfaces.tui.person_calls import call_tool
+
+        call_tool(self.services, self.scope(session), tool, arguments, self.options.mode, show)
+
+    def run_commands(self, commands: Sequence[str]) -> dict[str, str]:
+        from punchlist.surfaces.tui.person_calls import run_commands
+
+        return run_commands(self.services, commands)
+
     # --- approvals and other requests ---------------------------------------------------------------------------
 
     def approvals(self, session: str | None = None) -> list[PendingApproval]:
@@ -307,6 +311,28 @@ class Backend:
         """Record an answer; if no process waits for it any more, resume the turn."""
         given = ApprovalAnswer(OUTCOMES[answer], self.person, arguments, reason)
         self.services.approvals.answer(approval.call_id, given)
-        turn = self.services.conversations.current_turn(approval.session)
-        if turn is not None and not self._works(turn):
-            self.start(approval.session, None, resume=True)
+        self._resume_if_idle(approval.session)
+
+    def answer_request(self, row: HomeRow, words: str) -> None:
+        """Answer a question with text, another request with one of its actions, such as `extend 2026-12-01`."""
+        action, _, rest = words.partition(" ")
+        if "answer" in row.answers:
+            details: dict[str, Any] = {"action": "answer", "text": words}
+        elif action.lower() in row.answers:
+            details = {"action": action.lower(), **({"deadline": rest.strip()} if rest.strip() else {})}
+        else:
+            raise InvalidInput(f"Answer with one of: {', '.join(row.answers)}.")
+        scope = self.scope(row.session or self.services.current_session())
+        self.services.inbox.answer(scope, row.request_id or "", **details)
+        if row.session is not None:
+            self._resume_if_idle(row.session)
+
+    def _resume_if_idle(self, session: str) -> None:
+        """Continue a waiting turn whose process has ended. A living process notices the answer itself."""
+        turn = self.services.conversations.current_turn(session)
+        if turn is not None and not self._works(turn) and self._is_ours(turn):
+            self.start(session, None, resume=True)
+
+    def _is_ours(self, turn: StoredTurn) -> bool:
+        """Whether one of Punchlist's agents works on the turn; third-party agents continue on their own."""
+        return turn.agent_id in self.services.agents.definitions

@@ -1,1 +1,1 @@
-"""Mission control in the browser, and the HTTP API behind it."""
+"""`punchlist serve`: the HTTP API, its events and the pages."""

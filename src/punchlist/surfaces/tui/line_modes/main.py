@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Literal
 
-from punchlist.surfaces.tui.backend import AgentOptions, Backend
+from punchlist.surfaces.tui.agent_options import AgentOptions
+from punchlist.surfaces.tui.backend import Backend
 
 if TYPE_CHECKING:
     from punchlist.app import Services

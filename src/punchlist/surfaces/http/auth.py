@@ -1,4 +1,4 @@
-"""Which requests the HTTP endpoint considers. Pure: no I/O; `principals` knows the tokens.
+"""Which requests an HTTP server considers. Pure: no I/O; the surfaces know the tokens.
 
 A web page open in a browser on this machine can send requests to the server, and an attacker's host name can resolve
 to this machine. So a request needs a known Host, no foreign Origin, and a bearer token.
@@ -35,16 +35,20 @@ class RequestGuard:
         """`host_names` are the server's names in addition to the loopback names."""
         self._host_names = LOOPBACK_NAMES | {name.lower() for name in host_names}
 
-    def bearer_token(self, headers: Iterable[tuple[str, str]]) -> str:
-        """The token of a request to this server; raises for requests that are not meant for it."""
-        values: dict[str, list[str]] = {}
-        for name, value in headers:
-            values.setdefault(name.lower(), []).append(value.strip())
-        hosts, origins, authorizations = (values.get(name, []) for name in ("host", "origin", "authorization"))
+    def check(self, headers: Iterable[tuple[str, str]]) -> None:
+        """Raise for a request that was not meant for this server or that another site sent."""
+        values = _by_name(headers)
+        hosts, origins = (values.get(name, []) for name in ("host", "origin"))
         if len(hosts) != 1 or _host_name(hosts[0]) not in self._host_names:
             raise HttpRejection(403, "Host: not a name of this server")
         if len(origins) > 1 or any(not self._is_own_origin(origin) for origin in origins):
             raise HttpRejection(403, "Origin: requests from other sites are not allowed")
+
+    def bearer_token(self, headers: Iterable[tuple[str, str]]) -> str:
+        """The token of a request to this server; raises for requests that are not meant for it."""
+        headers = list(headers)
+        self.check(headers)
+        authorizations = _by_name(headers).get("authorization", [])
         bearer = _BEARER.fullmatch(authorizations[0]) if len(authorizations) == 1 else None
         if bearer is None:
             raise invalid_token()
@@ -53,6 +57,13 @@ class RequestGuard:
     def _is_own_origin(self, origin: str) -> bool:
         scheme, separator, host = origin.partition("://")
         return scheme.lower() in ("http", "https") and bool(separator) and _host_name(host) in self._host_names
+
+
+def _by_name(headers: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name.lower(), []).append(value.strip())
+    return values
 
 
 def invalid_token() -> HttpRejection:
@@ -77,6 +88,13 @@ def token_problem(token: str) -> str | None:
     if _TOKEN.fullmatch(token) is None:
         return f"must be {MIN_TOKEN_LENGTH} to 512 visible ASCII characters"
     return None
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def is_wildcard(host: str) -> bool:

@@ -1,4 +1,4 @@
-"""The limits of the HTTP server, all in one place."""
+"""The limits of the HTTP servers, all in one place."""
 
 from __future__ import annotations
 
@@ -15,6 +15,19 @@ MAX_CONNECTIONS: Final = 256
 """Above this, the connection that has waited longest without a complete request is closed."""
 MAX_ACCEPTED_AT_ONCE: Final = 128
 MAX_STREAMS: Final = 100
+"""Open streams of MCP clients."""
+
+MAX_WEB_CONNECTIONS: Final = 2_048
+"""Connections of `punchlist serve`; most of them are event streams."""
+MAX_EVENT_STREAMS: Final = 1_500
+MAX_BODY: Final = 1_000_000
+"""Bytes of the body of a request to the API."""
+REQUESTS_PER_SECOND: Final = 500
+"""Requests with one token; more are answered with 429."""
+BURST: Final = 1_000
+LOGIN_ATTEMPTS: Final = 20
+"""Failed logins and signatures within `LOGIN_SECONDS`, of all clients together."""
+LOGIN_SECONDS: Final = 60.0
 
 SESSION_IDLE_SECONDS: Final = 3600.0
 MAX_SESSIONS: Final = 100
@@ -29,9 +42,9 @@ class ConnectionLimits(NamedTuple):
     accepted_at_once: int
 
 
-def connection_limits(file_descriptors: int) -> ConnectionLimits:
+def connection_limits(file_descriptors: int, most: int = MAX_CONNECTIONS) -> ConnectionLimits:
     """The limits for a process that may open so many files: accepting must never run out of them."""
     return ConnectionLimits(
-        min(MAX_CONNECTIONS, max(file_descriptors // 4, 1)),
+        min(most, max(file_descriptors // 4, 1)),
         min(MAX_ACCEPTED_AT_ONCE, max(file_descriptors // 8, 1)),
     )

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from punchlist.surfaces.mcp.http_limits import HEADER_SECONDS, LOG_RECORDS, LOG_SECONDS, MAX_CONNECTIONS
+from punchlist.surfaces.http.limits import HEADER_SECONDS, LOG_RECORDS, LOG_SECONDS, MAX_CONNECTIONS
 
 _FULL: Final = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 

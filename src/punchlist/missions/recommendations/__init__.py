@@ -1,0 +1,1 @@
+"""Recommendations: what an owner suggests and the Lead or a person decides."""

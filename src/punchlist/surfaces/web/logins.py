@@ -1,0 +1,93 @@
+"""Logins: a link with a one-time code is exchanged for a cookie.
+
+Code and cookie are access tokens (`tokens/`): stored as hashes, sealed with the user's key, listed, revocable, and
+named in the event log. A code is revoked when it is used, so that the link works once, also with several servers on
+one database. The cookie is HttpOnly and SameSite=Strict; a change with it also needs a CSRF token, which is derived
+from the user's key and the cookie's token.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from punchlist.app import Services
+from punchlist.config import current_user
+from punchlist.conversations.model import Scope
+from punchlist.errors import IllegalTransition
+from punchlist.kernel.actors import Actor, Role
+from punchlist.surfaces.web.context import WebPrincipal
+from punchlist.tokens.model import AccessToken, TokenValidity
+
+CODE_LIFETIME: Final = timedelta(hours=1)
+COOKIE_LIFETIME: Final = timedelta(days=30)
+CODE_PREFIX: Final = "login-"
+COOKIE_PREFIX: Final = "web-"
+
+
+class Logins:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def new_code(self) -> str:
+        """A code for one login as the person who runs the server."""
+        self._end_expired()
+        return self._issue(CODE_PREFIX, CODE_LIFETIME)
+
+    def exchange(self, code: str) -> str | None:
+        """The text of a new cookie token; None if the code is unknown, expired or used.
+
+        A named token of a person works as well, as often as it is used: a way in without a link.
+        """
+        token = self._services.tokens.find_valid(code)
+        if token is None or token.role is not Role.PERSON or token.name.startswith(COOKIE_PREFIX):
+            return None
+        if token.name.startswith(CODE_PREFIX):
+            try:
+                self._services.tokens.revoke(self._scope(), token.id)
+            except IllegalTransition:
+                # Another request used it first.
+                return None
+        return self._issue(COOKIE_PREFIX, COOKIE_LIFETIME)
+
+    def end(self, principal: WebPrincipal) -> None:
+        """Log out: the cookie is refused from now on."""
+        self._services.tokens.revoke(Scope(self._services.settings.session, principal.actor), principal.token_id)
+
+    def find_cookie(self, text: str) -> WebPrincipal | None:
+        token = self._services.tokens.find_valid(text)
+        if token is None or not token.name.startswith(COOKIE_PREFIX):
+            return None
+        return _principal(token, self._services.trust.sign("csrf", token.id))
+
+    def find_bearer(self, text: str) -> WebPrincipal | None:
+        """Codes and cookies are not accepted as bearer tokens."""
+        token = self._services.tokens.find_valid(text)
+        if token is None or token.name.startswith((CODE_PREFIX, COOKIE_PREFIX)):
+            return None
+        return _principal(token, None)
+
+    def _issue(self, prefix: str, lifetime: timedelta) -> str:
+        user = re.sub(r"[^A-Za-z0-9]+", "-", current_user()).strip("-")[:24] or "user"
+        name = f"{prefix}{user}-{secrets.token_hex(4)}"
+        return self._services.tokens.create(self._scope(), name, Role.PERSON, lifetime).text
+
+    def _end_expired(self) -> None:
+        """Expired codes and cookies count toward the limit of tokens until they are revoked."""
+        for token, validity in self._services.tokens.list():
+            if validity is TokenValidity.EXPIRED and token.name.startswith((CODE_PREFIX, COOKIE_PREFIX)):
+                self._services.tokens.revoke(self._scope(), token.id)
+
+    def _scope(self) -> Scope:
+        return Scope(self._services.settings.session, Actor(Role.PERSON, current_user()))
+
+
+def is_csrf_token(principal: WebPrincipal, given: str | None) -> bool:
+    return principal.csrf is not None and hmac.compare_digest(principal.csrf.encode(), (given or "").encode())
+
+
+def _principal(token: AccessToken, csrf: str | None) -> WebPrincipal:
+    return WebPrincipal(token.id, token.name, token.role, csrf)

@@ -1,0 +1,124 @@
+"""The web server: the API, the login, MCP and the pages as one ASGI application.
+
+`WebServer` is what all requests share. A request passes the gate (`gate.py`), which authenticates it, and reaches a
+handler, which calls a service or a view and renders its result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, Literal, ParamSpec, TypeVar
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from punchlist.app import Services
+from punchlist.errors import PunchlistError
+from punchlist.storage.async_bridge import AsyncBridge, make_bridge
+from punchlist.surfaces.web import health, login_pages, pages
+from punchlist.surfaces.web.api.routes import routes as api_routes
+from punchlist.surfaces.web.context import WebPrincipal
+from punchlist.surfaces.web.event_hub import EventHub
+from punchlist.surfaces.web.gate import MCP, Gate
+from punchlist.surfaces.web.logins import Logins
+from punchlist.surfaces.web.problems import error_problem, problem
+
+VALIDITY_SECONDS: Final = 1.0
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(slots=False)
+class WebServer:
+    """What all requests share."""
+
+    services: Services
+    host_names: Collection[str] = ()
+    """The names of this server in addition to the loopback names."""
+    cookie_name: str = "punchlist"
+    """With the port: cookies do not distinguish ports, so that two servers on one machine need two names."""
+    secure: bool = False
+    """Whether clients use https."""
+    worker_state: Literal["none", "running", "failed"] = "none"
+    login_page: Callable[..., Response] = field(default=login_pages.login_page)
+    _validity: dict[str, tuple[bool, float]] = field(init=False, default_factory=dict)
+
+    @cached_property
+    def logins(self) -> Logins:
+        return Logins(self.services)
+
+    @cached_property
+    def hub(self) -> EventHub:
+        return EventHub(self.services.store)
+
+    async def is_valid(self, principal: WebPrincipal) -> bool:
+        """Whether the token of an open stream is still valid; asked at most once a second for each token."""
+        now = time.monotonic()
+        valid, at = self._validity.get(principal.token_id, (False, 0.0))
+        if now - at > VALIDITY_SECONDS:
+            # Before the question, so that a thousand streams of one token ask once.
+            self._validity[principal.token_id] = (True, now)
+            valid = await self.call(self.services.tokens.is_valid, principal.token_id)
+            self._validity[principal.token_id] = (valid, now)
+        return valid
+
+    @cached_property
+    def call(self) -> AsyncBridge:
+        """Calls a synchronous service that writes in at most one transaction."""
+        return make_bridge(self.services.store)
+
+    async def call_in_thread(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls a synchronous service in a thread, where it may wait."""
+        return await asyncio.to_thread(work, *args, **kwargs)
+
+
+def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
+    routes: list[BaseRoute] = [*health.routes(), *login_pages.routes(), *api_routes(), *pages.routes()]
+    if mcp is not None:
+        routes.append(Route(MCP, mcp))
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await web.hub.start()
+        try:
+            yield
+        finally:
+            await web.hub.stop()
+
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Gate, web=web)],
+        exception_handlers={PunchlistError: _answer_error, HTTPException: _answer_http_error, Exception: _answer_crash},
+        lifespan=lifespan,
+    )
+    app.state.web = web
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    del request
+    assert isinstance(error, PunchlistError)
+    return error_problem(error)
+
+
+async def _answer_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    detail = f"{request.method}: method not allowed" if error.status_code == 405 else error.detail
+    return problem(error.status_code, detail, headers=error.headers)
+
+
+async def _answer_crash(request: Request, error: Exception) -> Response:
+    """The traceback goes to the log; a response shows nothing of it."""
+    del request, error
+    return problem(500, "The server failed unexpectedly; its log has the error.", code="internal")

@@ -1,0 +1,195 @@
+"""SQL of the inbox. The caller owns the transaction.
+
+One statement lists the open requests of all kinds with their numbers; one statement per kind reads the details of those
+in a range of numbers. The number of statements does not depend on the number of requests.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from punchlist.plan.lifecycle import OPEN
+from punchlist.storage.statements import (
+    WHOLE_ROW_LOCK,
+    SelectAll,
+    SelectOne,
+    Statement,
+    columns,
+    first_column,
+    literals,
+    update,
+)
+from punchlist.storage.store import Transaction
+from punchlist.toolcalls.lifecycle import OPEN_APPROVALS
+from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, call_from_row
+
+
+class OpenRequest(NamedTuple):
+    kind: str
+    id: str
+    at: str
+    number: int | None
+    """None until it is listed for the first time."""
+
+
+class RequestRow(NamedTuple):
+    """What all kinds of requests have in common."""
+
+    number: int | None
+    id: str
+    subject: str
+    question: str
+    asked_at: str
+    session: str | None
+    requester: str | None
+    mission: str | None
+    pillar: str | None
+    todo_id: str | None
+    todo_title: str | None
+    run_id: str | None
+
+
+# --- which requests are open ------------------------------------------------------------------------------
+
+_OPEN_APPROVAL: Final = f"approvals.status IN ({literals(sorted(OPEN_APPROVALS))})"
+_CONDITIONS: Final = (
+    "FROM todo_conditions JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
+    "JOIN turns ON turns.id = todo_conditions.turn_id"
+)
+# A time needs a person only if it has passed and no process continues the turn.
+_OPEN_CONDITION: Final = (
+    "todo_conditions.status = 'open' AND turns.ended_at IS NULL "
+    f"AND turn_todos.status IN ({literals(sorted(OPEN))}) AND (todo_conditions.kind IN ('person', 'event') "
+    "OR (todo_conditions.kind = 'time' AND todo_conditions.subject <= :overdue AND turns.owner IS NULL))"
+)
+_CONDITION_KIND: Final = "CASE todo_conditions.kind WHEN 'person' THEN 'question' ELSE todo_conditions.kind END"
+_OPEN_FAILURE: Final = (
+    "runs.status = 'failed' AND runs.kind IN ('cycle', 'plan') AND missions.status = 'active' "
+    "AND NOT EXISTS (SELECT 1 FROM runs AS newer WHERE newer.conversation_id = runs.conversation_id "
+    "AND newer.kind = runs.kind AND newer.mission_id = runs.mission_id "
+    "AND (newer.created_at > runs.created_at OR (newer.created_at = runs.created_at AND newer.id > runs.id)))"
+)
+_LAST_SEEN: Final = "coalesce((SELECT max(seen_at) FROM workers), '')"
+_WITHOUT_WORKER: Final = f"CASE WHEN {_LAST_SEEN} > missions.created_at THEN {_LAST_SEEN} ELSE missions.created_at END"
+# A quote inside a text is escaped in JSON, so a text cannot match.
+_NEEDS_WORKER: Final = (
+    "missions.status = 'active' AND missions.paused_at IS NULL "
+    f"AND {_WITHOUT_WORKER} <= :alone_since "
+    "AND NOT EXISTS (SELECT 1 FROM workers WHERE workers.ended_at IS NULL AND workers.seen_at > :alive_since) "
+    """AND (missions.json_config LIKE '%"cron":"%' """
+    "OR EXISTS (SELECT 1 FROM runs WHERE runs.mission_id = missions.id AND runs.ended_at IS NULL))"
+)
+_WORKER_ID: Final = f"'worker-' || missions.slug || '-' || {_WITHOUT_WORKER}"
+
+open_requests: Final = SelectAll(
+    OpenRequest._make,
+    "SELECT requests.kind, requests.id, requests.at, numbered.number FROM ("
+    f"SELECT 'approval' AS kind, call_id AS id, asked_at AS at FROM approvals WHERE {_OPEN_APPROVAL} "
+    f"UNION ALL SELECT {_CONDITION_KIND}, todo_conditions.id, todo_conditions.created_at {_CONDITIONS} "
+    f"WHERE {_OPEN_CONDITION} "
+    "UNION ALL SELECT 'escalation', id, asked_at FROM escalations WHERE status <> 'answered' "
+    "UNION ALL SELECT 'failure', runs.id, coalesce(runs.ended_at, runs.changed_at) FROM runs "
+    f"JOIN missions ON missions.id = runs.mission_id WHERE {_OPEN_FAILURE} "
+    "UNION ALL SELECT 'budget', id, reached_at FROM budget_stops WHERE ended_at IS NULL "
+    f"UNION ALL SELECT 'worker', {_WORKER_ID}, {_WITHOUT_WORKER} FROM missions WHERE {_NEEDS_WORKER}"
+    ") AS requests LEFT JOIN inbox_requests AS numbered ON numbered.id = requests.id "
+    "WHERE numbered.acknowledged_at IS NULL",
+)
+"""Every open request that was not acknowledged."""
+
+# --- numbers ----------------------------------------------------------------------------------------------
+
+LOCK_NUMBERS: Final = Statement("SELECT number FROM inbox_requests WHERE number = 0", lock=WHOLE_ROW_LOCK)
+newest_number: Final = SelectOne[int](first_column, "SELECT max(number) FROM inbox_requests")
+INSERT_NUMBER: Final = Statement(
+    "INSERT INTO inbox_requests (number, id) VALUES (:number, :id) ON CONFLICT (id) DO NOTHING"
+)
+ACKNOWLEDGE: Final = update(
+    "inbox_requests", ("acknowledged_by", "acknowledged_at"), where="id = :id AND acknowledged_at IS NULL"
+)
+
+
+def assign_numbers(tx: Transaction, ids: list[str]) -> None:
+    """Give the ids that have none a number, in this order."""
+    tx.one(LOCK_NUMBERS)
+    number = newest_number(tx) or 0
+    for id in ids:
+        number += tx.run(INSERT_NUMBER, number=number + 1, id=id)
+
+
+# --- details ----------------------------------------------------------------------------------------------
+
+# One run at a time works in a conversation, so a request belongs to its open run.
+_PLACE: Final = (
+    "LEFT JOIN runs ON runs.conversation_id = {chat} AND runs.status IN ('dispatched', 'running', 'waiting', 'paused') "
+    "AND runs.kind <> 'collect' LEFT JOIN missions ON missions.id = runs.mission_id "
+    "LEFT JOIN pillars ON pillars.id = runs.pillar_id LEFT JOIN mission_todos ON mission_todos.id = runs.todo_id"
+)
+_PLACE_COLUMNS: Final = "missions.slug, pillars.slug, runs.todo_id, mission_todos.title, runs.id"
+_NUMBERED: Final = "FROM {table} LEFT JOIN inbox_requests AS numbered ON numbered.id = {table}.{id}"
+# Requests have no number in a database that cannot be written.
+_IN_RANGE: Final = "(numbered.number IS NULL OR (numbered.number >= :first AND numbered.number <= :last))"
+_WIDTH: Final = len(RequestRow._fields)
+_CALL_WIDTH: Final = len(StoredCall._fields) + 1
+
+ApprovalRow = tuple[RequestRow, StoredCall, StoredApproval]
+
+
+def _approval(row: tuple[Any, ...]) -> ApprovalRow:
+    call, approval = row[_WIDTH : _WIDTH + _CALL_WIDTH], row[_WIDTH + _CALL_WIDTH :]
+    return RequestRow._make(row[:_WIDTH]), call_from_row(call), StoredApproval._make(approval)
+
+
+approvals: Final = SelectAll(
+    _approval,
+    "SELECT numbered.number, approvals.call_id, tool_calls.tool, approvals.question, approvals.asked_at, "
+    f"approvals.conversation_id, turns.agent_id, {_PLACE_COLUMNS}, "
+    f"{columns((*StoredCall._fields, 'checksum'), of='tool_calls')}, {columns(StoredApproval._fields, of='approvals')} "
+    f"{_NUMBERED.format(table='approvals', id='call_id')} JOIN tool_calls ON tool_calls.id = approvals.call_id "
+    f"LEFT JOIN turns ON turns.id = tool_calls.turn_id {_PLACE.format(chat='approvals.conversation_id')} "
+    f"WHERE {_IN_RANGE} AND {_OPEN_APPROVAL}",
+)
+conditions: Final = SelectAll[tuple[str, RequestRow]](
+    lambda row: (row[0], RequestRow._make(row[1:])),
+    "SELECT todo_conditions.kind, numbered.number, todo_conditions.id, turn_todos.title, todo_conditions.subject, "
+    f"todo_conditions.created_at, todo_conditions.conversation_id, turns.agent_id, missions.slug, pillars.slug, "
+    "todo_conditions.todo_id, mission_todos.title, runs.id "
+    f"{_NUMBERED.format(table='todo_conditions', id='id')} JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
+    f"JOIN turns ON turns.id = todo_conditions.turn_id {_PLACE.format(chat='todo_conditions.conversation_id')} "
+    f"WHERE {_IN_RANGE} AND {_OPEN_CONDITION}",
+)
+"""The kind of the condition and the request. `todo_id` is that of the plan todo."""
+escalations: Final = SelectAll[tuple[RequestRow, str]](
+    lambda row: (RequestRow._make(row[:_WIDTH]), row[_WIDTH]),
+    "SELECT numbered.number, escalations.id, escalations.kind, escalations.question, escalations.asked_at, NULL, "
+    "'system:punchlist', missions.slug, pillars.slug, escalations.todo_id, mission_todos.title, "
+    "(SELECT runs.id FROM runs WHERE runs.todo_id = escalations.todo_id ORDER BY runs.created_at DESC LIMIT 1), "
+    f"escalations.status {_NUMBERED.format(table='escalations', id='id')} "
+    "JOIN missions ON missions.id = escalations.mission_id "
+    "JOIN mission_todos ON mission_todos.id = escalations.todo_id JOIN pillars ON pillars.id = mission_todos.pillar_id "
+    f"WHERE {_IN_RANGE} AND escalations.status <> 'answered'",
+)
+"""The request, and the status of the escalation."""
+failures: Final = SelectAll[tuple[RequestRow, int]](
+    lambda row: (RequestRow._make(row[:_WIDTH]), row[_WIDTH]),
+    "SELECT numbered.number, runs.id, runs.kind, runs.why, coalesce(runs.ended_at, runs.changed_at), NULL, "
+    "runs.created_by, missions.slug, pillars.slug, NULL, NULL, runs.id, runs.leg "
+    f"{_NUMBERED.format(table='runs', id='id')} JOIN missions ON missions.id = runs.mission_id "
+    f"LEFT JOIN pillars ON pillars.id = runs.pillar_id WHERE {_IN_RANGE} AND {_OPEN_FAILURE}",
+)
+"""The request, and how often the run was retried."""
+budgets: Final = SelectAll(
+    RequestRow._make,
+    "SELECT numbered.number, budget_stops.id, CASE WHEN budget_stops.todo_id IS NULL THEN 'day' ELSE 'todo' END, "
+    "budget_stops.explanation, budget_stops.reached_at, NULL, 'system:punchlist', missions.slug, pillars.slug, "
+    "budget_stops.todo_id, mission_todos.title, NULL "
+    f"{_NUMBERED.format(table='budget_stops', id='id')} JOIN missions ON missions.id = budget_stops.mission_id "
+    "LEFT JOIN mission_todos ON mission_todos.id = budget_stops.todo_id "
+    f"LEFT JOIN pillars ON pillars.id = mission_todos.pillar_id WHERE {_IN_RANGE} AND budget_stops.ended_at IS NULL",
+)
+missions_without_worker: Final = SelectAll(
+    RequestRow._make,
+    f"SELECT numbered.number, {_WORKER_ID}, 'worker', '', {_WITHOUT_WORKER}, NULL, 'system:punchlist', missions.slug, "
+    "NULL, NULL, NULL, NULL FROM missions "
+    f"LEFT JOIN inbox_requests AS numbered ON numbered.id = {_WORKER_ID} WHERE {_IN_RANGE} AND {_NEEDS_WORKER}",
+)

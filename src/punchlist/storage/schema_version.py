@@ -11,8 +11,8 @@ from punchlist.storage.store import Database
 SCHEMA_VERSION: Final = "0016"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "9506b6563e2e1176607f77e8e7bb224469e746ccedef6e4a656f684b586515f0",
-    "postgresql": "5f312cd78b8da6f95553ee013c5eea5c56cec9ba3d4f8f2f817eae507a646c82",
+    "sqlite": "71f9212f00a84bcc356b803967bd80f224d4b0ae01716782eea010436369eda8",
+    "postgresql": "f2cd2d152748b00ee2e252777344171c81dc191ceecbcc702f89692edc310f0a",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

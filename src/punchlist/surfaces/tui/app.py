@@ -358,7 +358,9 @@ class PunchlistApp(App[str]):
 
     def open_panel(self, dialog: DialogName, argument: str, session: str) -> None:
         """Open a panel of its own."""
-        self.say(f"{dialog} {argument} {session}")
+        from punchlist.surfaces.tui.panels.open_panel import open_panel
+
+        self.run_worker(open_panel(self, dialog, argument, session), group="panel")
 
     def action_show_keys(self) -> None:
         from punchlist.surfaces.tui.key_sheet import show_keys

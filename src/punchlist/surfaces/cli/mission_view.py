@@ -24,8 +24,8 @@ from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
-from punchlist.surfaces.cli.plot import sparkline
 from punchlist.surfaces.cli.todo_parts import ICONS, part_lines
+from punchlist.surfaces.plot import sparkline
 from punchlist.views.board import MissionBoard
 from punchlist.views.health import MissionHealth
 from punchlist.views.todo_detail import TodoDetail

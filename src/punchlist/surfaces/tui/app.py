@@ -46,12 +46,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 MODES: Final = ("default", "auto-edit", "plan")
 """The modes that Shift+Tab goes through. `yolo` is set by `/mode` only."""
-COMMANDS_FOR: Final = {
-    "missions": "Boards are not part of the terminal application yet. `punchlist mission show` prints one.",
-    "plans": "Plans of earlier turns: `punchlist sessions show`.",
-    "runs": "Background runs: `punchlist mission runs`.",
-}
-"""What to use instead of a panel that does not exist yet."""
 QUIT_SECONDS: Final = 2.0
 REDUCED_MOTION: Final = "PUNCHLIST_REDUCED_MOTION"
 
@@ -359,23 +353,20 @@ class PunchlistApp(App[str]):
             self.say(f"The model of the next turn is {model}.")
             self._data_changed()
 
-    def open_search(self, words: str, title: str = "Search") -> None:
+    def open_search(self, words: str) -> None:
         from punchlist.surfaces.tui.search_dialog import SearchDialog
 
         def chosen(session: str | None) -> None:
             if session is not None:
                 self.open_conversation(session)
 
-        self.push_screen(SearchDialog(title, words), chosen)
+        self.push_screen(SearchDialog("Search", words), chosen)
 
-    def open_panel(self, dialog: DialogName, argument: str) -> None:
-        """Open a dialog that is not part of a conversation's screen."""
-        if dialog == "resume":
-            self.open_search(argument, "Resume")
-        elif dialog == "queue" and self.conversation is not None:
-            self.conversation.composer.action_edit_queue()
-        else:
-            self.say(COMMANDS_FOR.get(dialog, f"{dialog} is not available here."))
+    def open_panel(self, dialog: DialogName, argument: str, session: str) -> None:
+        """Open a panel of its own."""
+        from punchlist.surfaces.tui.panels.open_panel import open_panel
+
+        self.run_worker(open_panel(self, dialog, argument, session), group="panel")
 
     def action_show_keys(self) -> None:
         from punchlist.surfaces.tui.key_sheet import show_keys

@@ -21,7 +21,7 @@ ARGUMENTS = [
     *("--disable-sync", "--no-first-run"),
 ]
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
-WAIT = 15_000
+WAIT = 30_000
 """Milliseconds that a page may take to show something, on a busy machine."""
 
 

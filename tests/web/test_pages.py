@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 from tests.contract.missions import BUILD, SLUG
 from tests.web.conftest import PERSON, LogIn, Serve
+from tests.web.site import PHONE, Server
 
 from punchlist.app import Services
 from punchlist.kernel.actors import Actor, Role
@@ -122,9 +124,9 @@ def test_two_browsers_see_each_others_changes_also_after_a_restart_of_the_server
 ) -> None:
     server = serve("--no-worker")
     id = make(services)
-    ada, ben = person(server), None
-    link = services_login(services)
-    ben = person_with(person, server, link)
+    ada = person(server)
+    another_link(services, server)
+    ben = person(server)
     for page in (ada, ben):
         page.goto(server.url + BOARD)
         page.wait_for_selector("body.ready")
@@ -149,15 +151,123 @@ def test_two_browsers_see_each_others_changes_also_after_a_restart_of_the_server
     column(ben, "pending", "Profile again")
 
 
-def services_login(services: Services) -> str:
+def another_link(services: Services, server: Server) -> None:
+    """Each link works once."""
     from punchlist.surfaces.web.logins import Logins
 
-    return Logins(services).new_code()
+    server.link = f"{server.url}/login?code={Logins(services).new_code()}"
 
 
-def person_with(person: LogIn, server: object, code: str) -> Page:
-    from tests.web.site import Server
+@pytest.mark.spec("M13", "S5", "I1")
+def test_an_escalation_is_answered_with_a_thumb(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    from punchlist.kernel.actors import SYSTEM
+    from punchlist.missions.changes import lock_mission
+    from punchlist.missions.escalations.service import escalate_stuck_work
 
-    assert isinstance(server, Server)
-    server.link = f"{server.url}/login?code={code}"
-    return person(server)
+    id = make(services)
+    with services.store.write() as tx:
+        write = lock_mission(tx, MissionScope("s", SYSTEM), SLUG)
+        escalate_stuck_work(write, services.mission_todos.get(id), "Two tests depend on the order of transformers.")
+    page = person(serve("--no-worker"), **PHONE)
+    request = page.locator("[data-request=escalation]")
+    expect(request).to_contain_text("Two tests depend on the order of transformers.")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    button = request.get_by_role("button", name="Extend")
+    box = button.bounding_box()
+    assert box is not None
+    assert box["height"] >= 44
+    until = (datetime.now(UTC) + timedelta(days=9)).date().isoformat()
+    request.get_by_label("New deadline").fill(until)
+    button.tap()
+    expect(request).to_be_hidden()
+    expect(page.locator(".toast")).to_contain_text(f"extend to {until}")
+    assert services.mission_todos.get(id).deadline == until
+
+
+@pytest.mark.spec("S5", "I1")
+def test_an_approval_is_answered_on_a_phone_and_the_call_runs(
+    serve: Serve, person: LogIn, services: Services, mission: Mission, project: Path
+) -> None:
+    """A worker in the server executes a todo; its command waits for the person."""
+    rehearsal = project / "rehearsal.yaml"
+    rehearsal.write_text(REHEARSAL)
+    id = make(services)
+    server = serve("--model", f"rehearsal:{rehearsal}", "--mode", "default")
+    page = person(server, **PHONE)
+    services.mission_todos.update(LEAD, SLUG, id, TodoAction.START, "Now")
+    request = page.locator("[data-request=approval]")
+    expect(request).to_contain_text("touch profiled")
+    request.get_by_role("button", name="Approve", exact=True).tap()
+    expect(request).to_be_hidden()
+    page.goto(f"{server.url}/todos/{id}")
+    expect(page.locator(".badge.done", has_text="completed")).to_be_visible()
+    assert (project / "profiled").exists()
+
+
+@pytest.mark.spec("W10")
+def test_hostile_text_is_text_on_every_page(serve: Serve, person: LogIn, services: Services, mission: Mission) -> None:
+    attack = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    scope = MissionScope("s", PERSON)
+    new = NewMissionTodo(BUILD, attack, description=attack, justification=attack, completion_criteria=attack)
+    id = services.mission_todos.create(scope, SLUG, new).todo.id
+    services.directives.add(scope, SLUG, attack)
+    server = serve("--no-worker")
+    page = person(server)
+    page.on("dialog", lambda dialog: pytest.fail(f"A script ran: {dialog.message}"))
+    for path in (
+        f"{BOARD}?todo={id}",
+        f"/todos/{id}",
+        f"/missions/{SLUG}",
+        "/search?q=img",
+        f"{BOARD}?search={attack}",
+    ):
+        page.goto(server.url + path)
+        page.wait_for_selector("body.ready")
+        expect(page.get_by_text(attack).first).to_be_attached()
+        assert page.locator("main img[src='x'], main script").count() == 0, path
+
+
+@pytest.mark.spec("M15")
+def test_axe_finds_nothing_serious(serve: Serve, person: LogIn, services: Services, mission: Mission) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    id = make(services)
+    services.metrics.record(MissionScope("s", PERSON), SLUG, "local-build-time", 72.0)
+    server = serve("--no-worker")
+    page = person(server)
+    paths = ("/", f"{BOARD}?todo={id}", f"/todos/{id}", f"/missions/{SLUG}", f"/missions/{SLUG}/flow", "/runs")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
+        for path in (*paths, "/missions/new", f"/missions/{SLUG}/new", f"/chats/{mission.conversation_id}", "/search"):
+            page.goto(server.url + path)
+            page.wait_for_selector("body.ready")
+            found = Axe().run(page).response["violations"]
+            serious = [
+                (each["id"], each["nodes"][0]["html"][:200])
+                for each in found
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], (scheme, path)
+
+
+REHEARSAL = """
+scenes:
+  - agent: pillar-owner
+    when: "Execute: Profile"
+    replies:
+      - calls:
+          - {tool: run_command, arguments: {command: touch profiled}}
+      - text: ts-loader takes 39 % of the time.
+  - agent: mission-lead
+    when: "Review: Profile.*todoId (?P<todo>[0-9a-f-]+)"
+    replies:
+      - calls:
+          - tool: mission_todo_complete
+            arguments:
+              missionSlug: developer-experience
+              todoId: "{{ todo }}"
+              outcome: ts-loader takes 39 % of the time.
+      - text: Completed.
+"""

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval, Severity
     from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
     from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
-    from punchlist.surfaces.tui.todo_panel import TodoChange
+    from punchlist.surfaces.tui.todo_panel import TodoEdit
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -227,7 +227,7 @@ class PunchlistApp(App[str]):
     def interrupt(self, session: str) -> None:
         self.act(self.backend.interrupt, session)
 
-    def change_todo(self, session: str, change: TodoChange) -> None:
+    def change_todo(self, session: str, change: TodoEdit) -> None:
         self.act(self.backend.change_todo, session, change)
 
     def answer_approval(

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0014"
+SCHEMA_VERSION: Final = "0015"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "26ab2a82691bf93295ff0df79b45cb2848029877028d350c7ca5d3fee09b92de",
-    "postgresql": "1dd3485e04bac5ca83bafa33a49604617919ccd929c8f53828056dc4041910ac",
+    "sqlite": "f99e4cdbe747ba99be288d31e78e72c6bcb90df21813df0d703da8a579e82746",
+    "postgresql": "44e409e93aef5aef6d26bf2f924497d1652c6f7f36876726a416652acfc6e73f",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -32,9 +32,10 @@ scenes:
     when: "Feedback on: Write the notes.*> The known problems are missing"
     replies:
       - calls: [{tool: edit_file, arguments: {path: notes.txt, old: "new\\n", new: "new\\nKnown problems\\n"}}]
+      - calls: [{tool: run_command, arguments: {command: test -s notes.txt}}]
       - text: Both parts are there.
   - agent: mission-lead
-    when: "Review: Write the notes.*> Both parts are there.*todoId (?P<todo>[0-9a-f-]+)"
+    when: "Review: .*> Both parts.*notes.txt`: exit code 0.*- notes.txt.*earlier rounds.*todoId (?P<todo>[0-9a-f-]+)"
     replies:
       - calls:
           - tool: mission_todo_complete
@@ -174,6 +175,7 @@ def test_work_waits_for_approval_is_sent_back_once_and_is_completed(office: Offi
     with office.worker():
         office.approve("write_file")
         office.approve("edit_file")
+        office.approve("run_command")
         until(lambda: office.status(todo) == "completed", "the Lead completes it")
     assert (project / "notes.txt").read_text() == "What is new\nKnown problems\n"
     told = office.do("mission", "chat", "show", CHAT)

@@ -31,7 +31,7 @@ class ChangeWatch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._drop()
+        self.close()
 
     def changed(self) -> bool:
         """Whether anything was written since the last call. False while the database is unreachable."""
@@ -40,13 +40,13 @@ class ChangeWatch:
                 self._connection = self._store.database.connect()
             elif not self._store.database.is_same_file(self._connection):
                 # The file at the path is another one now.
-                self._drop()
+                self.close()
                 self._seen = None
                 return True
             mark = self._store.database.change_counter(self._connection.cursor())
         except self._store.database.driver_error:
             # Reconnect at the next call; a new connection then reports a change.
-            self._drop()
+            self.close()
             self._seen = None
             return False
         before, self._seen = self._seen, mark
@@ -61,7 +61,8 @@ class ChangeWatch:
             time.sleep(interval)
         return True
 
-    def _drop(self) -> None:
+    def close(self) -> None:
+        """The next call connects again."""
         if self._connection is not None:
             with suppress(Exception):
                 self._connection.close()

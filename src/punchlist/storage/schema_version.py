@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.store import Database
 
-SCHEMA_VERSION: Final = "0015"
+SCHEMA_VERSION: Final = "0016"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "f99e4cdbe747ba99be288d31e78e72c6bcb90df21813df0d703da8a579e82746",
-    "postgresql": "44e409e93aef5aef6d26bf2f924497d1652c6f7f36876726a416652acfc6e73f",
+    "sqlite": "e5604b0c51a30158656d7a634e07f1a7c326c121e17f9dcc923a099ec933dae6",
+    "postgresql": "6ad203ada4ceb6824860e4ceeab6a564fd9f61e822b63769880c9e3fc3e3ce14",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

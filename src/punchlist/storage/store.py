@@ -13,18 +13,17 @@ short, and `async_bridge` moves them off event loops.
 
 from __future__ import annotations
 
-import os
 import time
 import weakref
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from queue import SimpleQueue
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any, Final, NoReturn, Protocol
 
 from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock, timestamp
 from punchlist.storage.chain import Chain, record_anchor, record_at_exit
+from punchlist.storage.connection_pool import ConnectionPool
 from punchlist.storage.statements import Kind, Statement
 
 
@@ -123,6 +122,10 @@ class Transaction:
         self._cursor.execute(sql)
         rows: list[tuple[Any, ...]] = self._cursor.fetchall()
         return rows
+
+    def raw_step(self, sql: str) -> None:
+        """As `raw`, for SQL without a result."""
+        self._cursor.execute(sql)
 
     def mark_appended(self, stream: str) -> None:
         """Count an append to a stream, so that caches in this process know when to read again."""
@@ -237,6 +240,32 @@ class _TransactionContext:
         self._store.raise_translated(failure)
 
 
+class Savepoint:
+    """A transaction inside another one (`Store.join`)."""
+
+    __slots__ = ("_store", "_tx")
+
+    def __init__(self, store: Store, tx: Transaction) -> None:
+        self._store = store
+        self._tx = tx
+
+    def __enter__(self) -> Transaction:
+        self._tx.raw_step("SAVEPOINT joined")
+        return self._tx
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        # The innermost savepoint of a name is the one that is meant.
+        if kind is not None:
+            self._tx.raw_step("ROLLBACK TO SAVEPOINT joined")
+        self._tx.raw_step("RELEASE SAVEPOINT joined")
+        if isinstance(error, Exception):
+            explained = self._store.translate(error)
+            if explained is not error:
+                raise explained from error
+
+
+_JOINED: ContextVar[Transaction | None] = ContextVar("joined", default=None)
+"""The transaction of `Store.join` on this thread."""
 MAX_STREAMS: Final = 10_000
 _ATTEMPTS: Final = 5
 """Attempts to begin a transaction while the database is removed or replaced."""
@@ -267,10 +296,26 @@ class Store:
         weakref.finalize(self, record_at_exit, self.database, self.chain)
 
     def write(self) -> AbstractContextManager[Transaction]:
-        return _TransactionContext(self, writing=True)
+        joined = _JOINED.get()
+        return Savepoint(self, joined) if joined is not None else _TransactionContext(self, writing=True)
 
     def read(self) -> AbstractContextManager[Transaction]:
-        return _TransactionContext(self, writing=False)
+        joined = _JOINED.get()
+        return nullcontext(joined) if joined is not None else _TransactionContext(self, writing=False)
+
+    @contextmanager
+    def join(self) -> Iterator[Transaction]:
+        """A write that the transactions of all services called inside it become part of.
+
+        Each of them is a savepoint: one that fails leaves nothing behind, and the others are committed together when
+        the block ends. Other writers wait until then, so nothing slow may happen inside.
+        """
+        with self.write() as tx:
+            token = _JOINED.set(tx)
+            try:
+                yield tx
+            finally:
+                _JOINED.reset(token)
 
     def is_current(self, connection: Any) -> bool:
         """Whether a connection leads to the file at the database's path. A recent result is good enough: readers lose
@@ -321,68 +366,3 @@ class Store:
         if self.chain and self.chain.pending:
             record_anchor(self, self.chain)
         self.connections.close()
-
-
-MAX_CONNECTIONS: Final = 32
-"""Connections in use at once; further callers wait."""
-
-
-class ConnectionPool:
-    """Idle connections: last in, first out, bounded, never shared across a fork.
-
-    A general-purpose pool costs as much per check-out as a small SQLite transaction.
-    """
-
-    def __init__(self, connect: Callable[[], Any], is_reusable: Callable[[Any], bool]) -> None:
-        self._connect = connect
-        self._is_reusable = is_reusable
-        self._reset()
-
-    def _reset(self) -> None:
-        self._idle: deque[Any] = deque()
-        self._tokens: SimpleQueue[None] = SimpleQueue()
-        for _ in range(MAX_CONNECTIONS):
-            self._tokens.put(None)
-        self._pid = os.getpid()
-        # The last connection to a SQLite file that closes cleans up its log.
-        weakref.finalize(self, _close_all, self._idle, self._pid)
-
-    def acquire(self) -> Any:
-        """An idle connection, or a new one."""
-        if self._pid != os.getpid():
-            self._reset()
-        self._tokens.get()
-        try:
-            return self._idle.pop()
-        except IndexError:
-            pass
-        try:
-            return self._connect()
-        except BaseException:
-            self._tokens.put(None)
-            raise
-
-    def release(self, connection: Any) -> None:
-        if not self._is_reusable(connection):
-            self.discard(connection)
-            return
-        self._idle.append(connection)
-        self._tokens.put(None)
-
-    def discard(self, connection: Any) -> None:
-        """Close a connection that may be in an undefined state after an error."""
-        try:
-            with suppress(Exception):
-                connection.close()
-        finally:
-            self._tokens.put(None)
-
-    def close(self) -> None:
-        _close_all(self._idle, self._pid)
-
-
-def _close_all(idle: deque[Any], pid: int) -> None:
-    # A forked child must not even close its parent's connections.
-    while idle and os.getpid() == pid:
-        with suppress(Exception):
-            idle.pop().close()

@@ -69,6 +69,13 @@ class AccessTokens:
             event_log.append(tx, _change(scope, token, TokenAction.REVOKE, TokenStatus.ACTIVE, TokenStatus.REVOKED, {}))
             return token._replace(revoked_at=tx.now())
 
+    def is_valid(self, id: str) -> bool:
+        """Whether the token with this id is valid now."""
+        with self._store.read() as tx:
+            token = repository.find(tx, id)
+        now = timestamp(self._store.clock())
+        return token is not None and validation.validity(token, now, self._seal) is TokenValidity.VALID
+
     def find_valid(self, text: str) -> AccessToken | None:
         """The token that a client sent, if it is valid now."""
         id = token_id(text)

@@ -44,6 +44,40 @@ runs: Final = {
 }
 """Newest first, after (`at`, `id`), by the column that selects the owner."""
 
+# --- the timeline of a run --------------------------------------------------------------------------------
+
+
+class CallTimes(NamedTuple):
+    """A call to a model or a tool, without its texts."""
+
+    id: str
+    kind: str
+    name: str
+    started_at: str
+    ended_at: str | None
+    failed: int
+
+
+model_call_times: Final = SelectAll(
+    CallTimes._make,
+    "SELECT id, kind, name, started_at, ended_at, CASE WHEN error IS NULL THEN 0 ELSE 1 END AS failed "
+    "FROM traces WHERE turn_id = :turn_id AND kind = 'model' ORDER BY started_at, id",
+)
+tool_call_times: Final = SelectAll(
+    CallTimes._make,
+    "SELECT id, 'tool' AS kind, tool AS name, coalesce(started_at, created_at) AS started_at, ended_at, "
+    "CASE WHEN status = 'error' THEN 1 ELSE 0 END AS failed FROM tool_calls WHERE turn_id = :turn_id ORDER BY position",
+)
+call_texts: Final = {
+    "model": SelectOne[tuple[str, str]](tuple, "SELECT name, coalesce(error, output) FROM traces WHERE id = :id"),
+    "tool": SelectOne[tuple[str, str]](
+        tuple,
+        "SELECT substr(arguments, 1, 1000), substr(coalesce(explanation, result, ''), 1, 1000) "
+        "FROM tool_calls WHERE id = :id",
+    ),
+}
+"""What was given to a call, with secrets redacted, and what it returned or why it failed."""
+
 # --- activity ---------------------------------------------------------------------------------------------
 
 

@@ -97,10 +97,15 @@ def read_series(store: Store, mission_slug: str, *, days: int = DEFAULT_DAYS) ->
         _throughput(ended, slugs),
         _cycle_times(times),
         sorted(
-            (SpendDay(row[0], row[1] and slugs.get(row[1]), *row[2:]) for row in spend),
+            (_spend(row[0], row[1] and slugs.get(row[1]), *row[2:]) for row in spend),
             key=lambda each: (each.day, each.pillar or ""),
         ),
     )
+
+
+def _spend(day: str, pillar: str | None, cost: float, *counts: int) -> SpendDay:
+    # PostgreSQL returns sums as decimals.
+    return SpendDay(day, pillar, float(cost), *map(int, counts))
 
 
 def _flow(

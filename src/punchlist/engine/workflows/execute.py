@@ -22,6 +22,7 @@ from punchlist.claims import repository as claim_repository
 from punchlist.claims import validation as claim_validation
 from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import NewMessage, NoticeKind
+from punchlist.engine.evidence import read_evidence
 from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
@@ -31,6 +32,7 @@ from punchlist.missions.chats import quote_verbatim, unquote
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.missions.planning import prompts
+from punchlist.missions.planning.todo_context import todo_context
 from punchlist.missions.run_control import end_work
 from punchlist.missions.todos.claims import MissionClaims, run_holder
 from punchlist.missions.todos.lifecycle import OPEN
@@ -55,13 +57,13 @@ async def execute(run: Run, context: WorkflowContext) -> str:
         if todo["status"] not in OPEN:
             return f"The todo was {todo['status']}."
         claim = await context.step(f"hold.{number}", lambda: claim_todo(run, context, mission))
-        report = claim["report"]
+        report, turn_id = claim["report"], None
         if report is None and claim["fence"] is None:
             return "The todo has ended meanwhile."
         if report is None:
             async with keep_renewed(run, context, claim["fence"]):
-                report = await _work(run, context, number, mission, pillar, todo["text"])
-        review = await _review(run, context, number, mission, pillar, report)
+                report, turn_id = await _work(run, context, number, mission, pillar, todo["text"])
+        review = await _review(run, context, number, mission, pillar, report, turn_id)
         status = await context.step(f"seen.{number}", lambda: _status(run, context))
         if status not in OPEN:
             return f"The todo is {status}."
@@ -87,9 +89,10 @@ async def _read_todo(run: Run, context: WorkflowContext, number: int, feedback: 
 
     async def read() -> _TodoState:
         todo = await _todo(run, context)
-        request = prompts.delegation_text(todo)
+        about = await context.call(todo_context, context.services.store, todo)
+        request = prompts.delegation_text(todo, about)
         if feedback:
-            request = prompts.feedback_text(todo, feedback[-1], feedback[:-1])
+            request = prompts.feedback_text(todo, feedback[-1], feedback[:-1], about)
         return {"status": todo.status.value, "text": request}
 
     return await context.step(f"look.{number}", read)
@@ -103,12 +106,14 @@ async def _status(run: Run, context: WorkflowContext) -> str:
     return (await _todo(run, context)).status.value
 
 
-async def _work(run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, request: str) -> str:
-    """Run the owner's turn and post its report."""
+async def _work(
+    run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, request: str
+) -> tuple[str, str]:
+    """Run the owner's turn and post its report. Returns the report and the turn's id."""
     todos, todo_id, chat = context.services.mission_todos, str(run.todo_id), pillar.todo_conversation_id
     message = NewMessage("user", NoticeKind.TODO_DELEGATION.value, request)
     key, owner = f"work.{number}", context.agent(OWNER)
-    task = TurnTask(key, owner, message, chat, mission, pillar, todo_id, lambda: _remark(todos.get(todo_id)))
+    task = TurnTask(key, owner, message, chat, mission, pillar, todo_id, lambda: _remark(todos.get(todo_id), request))
     result = await context.turns.run(run, task)
 
     async def worked() -> None:
@@ -118,11 +123,17 @@ async def _work(run: Run, context: WorkflowContext, number: int, mission: Missio
     report = report_text(result)
     kind = NoticeKind.TODO_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
     await context.post(f"report.{number}", run, chat, kind, _with_heading(run, number, report))
-    return report
+    return report, result["turnId"]
 
 
 async def _review(
-    run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, report: str
+    run: Run,
+    context: WorkflowContext,
+    number: int,
+    mission: Mission,
+    pillar: Pillar,
+    report: str,
+    turn_id: str | None,
 ) -> StepResult:
     async def run_check() -> str:
         todo = await _todo(run, context)
@@ -131,7 +142,8 @@ async def _review(
             # Always in a thread and without retry: a command takes time and must not run twice.
             result = await run_in_thread(context.services.checks.run, context.scope(run), todo)
             check = f"{'passed' if result.passed else 'did not pass'}. {result.detail}"
-        return prompts.review_prompt(todo, report, check)
+        evidence = await context.call(read_evidence, context.services.store, todo.id, turn_id)
+        return prompts.review_prompt(todo, report, check, evidence)
 
     prompt = await context.step(f"check.{number}", run_check)
     message = NewMessage("user", NoticeKind.TODO_RESULT.value, prompt)
@@ -140,10 +152,11 @@ async def _review(
     return await context.turns.run(run, task)
 
 
-def _remark(todo: MissionTodo) -> str:
+def _remark(todo: MissionTodo, request: str) -> str:
     if todo.status not in OPEN:
         return f"The TODO you work on is {todo.status}. Stop, and report how far you got."
-    return prompts.overdue_note(todo) if todo.overdue_at is not None else ""
+    overdue = prompts.overdue_note(todo) if todo.overdue_at is not None else ""
+    return "\n\n".join(filter(None, (prompts.changed_note(todo, request), overdue)))
 
 
 def _with_heading(run: Run, number: int, text: str) -> str:

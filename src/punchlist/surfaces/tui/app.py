@@ -1,60 +1,93 @@
 """The terminal application: screens, what they ask for, and what changes in the database.
 
-The application calls services in threads and is told about every write of any process by polling the database's change
-counter. A turn runs in a process of its own, so closing or killing the application never harms it.
+The application calls services in threads and is told about every write of any process (`views/live_hub.py`). A turn
+runs in a process of its own, so closing or killing the application never harms it.
+
+The first frame needs only Home. The rest is imported in a thread after it was painted.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, ParamSpec, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar, cast
 
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 from textual.binding import Binding, BindingType
-from textual.worker import get_current_worker
+from textual.command import Provider
+from textual.screen import ModalScreen
 
-from punchlist.errors import PunchlistError
+from punchlist.errors import ConfigError, PunchlistError, StoreError
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.tui.backend import Backend
-from punchlist.surfaces.tui.conversation_screen import ConversationScreen
+from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.home_screen import HomeScreen
-from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval
+from punchlist.surfaces.tui.key_table import KeyScope, bindings
+from punchlist.surfaces.tui.refresh import RETRY_SECONDS
 from punchlist.surfaces.tui.theme import THEMES, choose_theme
-from punchlist.surfaces.tui.todo_panel import TodoChange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from punchlist.surfaces.tui.backend import Backend
+    from punchlist.surfaces.tui.composer import Composer
+    from punchlist.surfaces.tui.conversation_screen import ConversationScreen
+    from punchlist.surfaces.tui.entries import CallEntry
+    from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval, Severity
+    from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
+    from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
+    from punchlist.surfaces.tui.todo_panel import TodoChange
+
 P = ParamSpec("P")
 T = TypeVar("T")
-Severity = Literal["information", "warning", "error"]
 MODES: Final = ("default", "auto-edit", "plan")
 """The modes that Shift+Tab goes through. `yolo` is set by `/mode` only."""
 QUIT_SECONDS: Final = 2.0
 REDUCED_MOTION: Final = "PUNCHLIST_REDUCED_MOTION"
 
 
+def _slash_provider() -> type[Provider]:
+    from punchlist.surfaces.tui.palette import SlashProvider
+
+    return SlashProvider
+
+
+def import_the_rest() -> None:
+    """Import what the application needs after its first frame."""
+    for name in ("backend", "conversation_screen", "slash_results", "slash_commands.builtin"):
+        import_module(f"punchlist.surfaces.tui.{name}")
+
+
 class PunchlistApp(App[str]):
     TITLE = "punchlist"
     CSS_PATH = "app.tcss"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_slash_provider}
     BINDINGS: ClassVar[list[BindingType]] = [
+        *bindings(KeyScope.APP),
         Binding("ctrl+c", "interrupt_or_quit", "Quit", id="quit_now", show=False, priority=True, system=True),
         Binding("ctrl+q", "leave", "Quit", id="leave", show=False, priority=True),
     ]
 
-    def __init__(self, backend: Backend, *, session: str | None = None, goal: str | None = None) -> None:
+    def __init__(
+        self, open_backend: Callable[[], Backend], *, session: str | None = None, goal: str | None = None
+    ) -> None:
+        """`session` opens a conversation, with a `goal` to begin with; otherwise the application begins on Home."""
         super().__init__()
-        self.backend = backend
+        self.backend: Backend
+        self.is_ready = False
+        """Whether there is a backend."""
+        self._open_backend = open_backend
         self._first_session = session
         self._goal = goal
         self.reduced_motion = bool(os.environ.get(REDUCED_MOTION))
         self._quit_at = 0.0
-        self._title = ""
+        self._window_title = ""
         self.running_session: str | None = None
+        self._slash_commands: SlashRegistry | None = None
 
     def on_mount(self) -> None:
         for theme in THEMES.values():
@@ -63,11 +96,29 @@ class PunchlistApp(App[str]):
         if self.reduced_motion:
             self.animation_level = "none"
         self.push_screen(HomeScreen())
+        self.call_after_refresh(lambda: self.run_worker(self._start(), name="start"))
+
+    async def _start(self) -> None:
+        await asyncio.to_thread(import_the_rest)
+        self.backend = await asyncio.to_thread(self._open_backend)
+        self.is_ready = True
+        self._use_keys_of_user()
+        if (screen := self._shown) is not None:
+            screen.start()
         if self._first_session is not None:
             self.open_conversation(self._first_session)
             if self._goal:
                 self.submit(self._first_session, self._goal)
-        self.run_worker(self._watch, thread=True, group="watch", name="changes")
+        self.run_worker(self._follow(), group="live", name="live")
+        self.run_worker(self._load_commands(), group="commands")
+
+    def _use_keys_of_user(self) -> None:
+        from punchlist.surfaces.tui.keymap import load_user_keys
+
+        keys = load_user_keys(os.environ)
+        self.set_keymap(keys.textual_keymap)
+        for problem in keys.problems:
+            self.say(problem, "warning")
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         # The names of meanings exist in every theme, also in Textual's own.
@@ -75,20 +126,42 @@ class PunchlistApp(App[str]):
 
     # --- changes ------------------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        """Tell the screen about every write, by this process or another. Runs in a thread."""
-        from punchlist.storage.change_watch import ChangeWatch
+    async def _follow(self) -> None:
+        """Give the screen every event and all streamed text, of this process and others."""
+        from punchlist.views.live_text import LiveText
 
-        worker = get_current_worker()
-        with ChangeWatch(self.backend.services.store) as watch:
-            while not worker.is_cancelled:
-                if watch.wait(0.5) and not worker.is_cancelled:
-                    self.call_from_thread(self._data_changed)
+        while True:
+            try:
+                subscription = await asyncio.to_thread(self.backend.services.live.subscribe)
+                break
+            except StoreError as error:
+                self.say(str(error), "error")
+                await asyncio.sleep(RETRY_SECONDS)
+        async with subscription:
+            self._data_changed()
+            while not subscription.closed:
+                items = await subscription.batch()
+                texts = [item for item in items if isinstance(item, LiveText)]
+                screen = self._shown
+                if texts and screen is not None:
+                    screen.add_live(texts)
+                if len(texts) < len(items):
+                    self._data_changed()
+
+    @property
+    def _shown(self) -> DataScreen | None:
+        """The screen below all dialogs."""
+        return next((one for one in reversed(self.screen_stack) if isinstance(one, DataScreen)), None)
+
+    @property
+    def conversation(self) -> ConversationScreen | None:
+        """The conversation that is shown, if one is."""
+        screen = self._shown
+        # Any other screen of data is a conversation, and its module is imported by then.
+        return None if screen is None or isinstance(screen, HomeScreen) else cast("ConversationScreen", screen)
 
     def _data_changed(self) -> None:
-        shown = (one for one in reversed(self.screen_stack) if isinstance(one, HomeScreen | ConversationScreen))
-        screen = next(shown, None)
-        if screen is not None:
+        if (screen := self._shown) is not None:
             screen.data_changed()
 
     async def in_thread(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -112,14 +185,18 @@ class PunchlistApp(App[str]):
 
     def open_conversation(self, session: str | None) -> None:
         """Show a session; None for a new one."""
+        from punchlist.surfaces.tui.conversation_screen import ConversationScreen
+
         id = session or self.backend.services.new_session()
-        if isinstance(self.screen, ConversationScreen):
+        while isinstance(self.screen, ModalScreen):
+            self.pop_screen()
+        if self.conversation is not None:
             self.switch_screen(ConversationScreen(id))
         else:
             self.push_screen(ConversationScreen(id))
 
     def action_home(self) -> None:
-        if len(self.screen_stack) > 2:
+        if self.conversation is not None:
             self.pop_screen()
 
     def show_waiting(self, count: int) -> None:
@@ -133,15 +210,15 @@ class PunchlistApp(App[str]):
 
     def _set_title(self, title: str) -> None:
         driver = self._driver
-        if title != self._title and driver is not None and not self.is_headless:
-            self._title = title
+        if title != self._window_title and driver is not None and not self.is_headless:
+            self._window_title = title
             driver.write(f"\x1b]2;{visible(title)}\x07")
 
     # --- what the person does -----------------------------------------------------------------------------------
 
     def submit(self, session: str, text: str) -> None:
         """Give the agent a message: now if it is idle, else into the queue."""
-        state = self.screen.state if isinstance(self.screen, ConversationScreen) else None
+        state = self.conversation.state if self.conversation is not None else None
         if state is not None and state.is_running:
             self.act(self.backend.queue, session, text)
         else:
@@ -156,24 +233,147 @@ class PunchlistApp(App[str]):
     def answer_approval(
         self, approval: PendingApproval, answer: str, reason: str = "", arguments: Mapping[str, Any] | None = None
     ) -> None:
-        self.act(self.backend.answer_approval, approval, answer, reason=reason, arguments=arguments)
+        if answer == "edit" and arguments is None:
+            self._edit_arguments(approval)
+        else:
+            self.act(self.backend.answer_approval, approval, answer, reason=reason, arguments=arguments)
+
+    def _edit_arguments(self, approval: PendingApproval) -> None:
+        """Edit the arguments in `$EDITOR`, or in a dialog where it cannot be started; then run the call with them."""
+        from punchlist.surfaces.tui.dialogs import ArgumentsDialog, parse_arguments
+        from punchlist.surfaces.tui.external_editor import edit_text
+
+        text = json.dumps(dict(approval.arguments), indent=2, ensure_ascii=False)
+
+        def edited(arguments: dict[str, Any] | None) -> None:
+            if arguments is not None:
+                self.answer_approval(approval, "edit", arguments=arguments)
+
+        try:
+            with self.suspend():
+                written = edit_text(text + "\n", os.environ, suffix=".json")
+        except (SuspendNotSupported, ConfigError):
+            self.push_screen(ArgumentsDialog(f"Arguments of {visible(approval.tool)}", text), edited)
+            return
+        self.refresh(layout=True)
+        if written is None or written.strip() == text:
+            return
+        arguments, problem = parse_arguments(written)
+        if arguments is None:
+            self.say(problem, "error")
+            self.push_screen(ArgumentsDialog(f"Arguments of {visible(approval.tool)}", written), edited)
+        else:
+            edited(arguments)
 
     def answer_request(self, row: HomeRow, text: str) -> None:
-        del row, text
+        self.act(self.backend.answer_request, row, text)
 
     def change_mode(self) -> None:
         mode = self.backend.options.mode
         self.backend.options.mode = MODES[(MODES.index(mode) + 1) % len(MODES)] if mode in MODES else MODES[0]
 
+    def call_tool(self, session: str, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Make a call of the person; its card is part of the history while the application runs."""
+
+        def show(entry: CallEntry) -> None:
+            self.call_from_thread(self._show_call, session, entry)
+
+        self.act(self.backend.call_tool, session, tool, arguments, show)
+
+    def _show_call(self, session: str, entry: CallEntry) -> None:
+        if self.conversation is not None and self.conversation.session == session:
+            self.conversation.history.extend([entry])
+
+    # --- slash commands -----------------------------------------------------------------------------------------
+
+    async def _load_commands(self) -> None:
+        """Read the command files; names are completed without a database from then on."""
+        from punchlist.surfaces.tui.slash_commands.builtin import open_registry
+
+        self._slash_commands, problems = await asyncio.to_thread(open_registry, self.backend.services, os.environ)
+        for problem in problems:
+            self.say(problem, "warning")
+
+    def slash_registry(self) -> SlashRegistry:
+        from punchlist.surfaces.tui.slash_commands.builtin import BUILT_IN
+        from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
+
+        return self._slash_commands or SlashRegistry(BUILT_IN)
+
+    def slash_context(self, session: str) -> SlashContext:
+        from punchlist.surfaces.tui.slash_commands.model import SlashContext
+
+        state = self.conversation.state if self.conversation is not None else None
+        running = state is not None and state.is_running
+        backend = self.backend
+        return SlashContext(backend.services, backend.scope(session), backend.options.mode, backend.model, running)
+
+    def make_composer(self, session: str) -> Composer:
+        from punchlist.surfaces.tui.composer import Composer
+        from punchlist.surfaces.tui.composer_source import SessionSource
+        from punchlist.surfaces.tui.prompt_history import PromptHistory
+
+        backend = self.backend
+        source = SessionSource(
+            backend.services, backend.scope(session), self.slash_registry, lambda: self.slash_context(session)
+        )
+        history = PromptHistory.of_project(backend.services.workspace, os.environ)
+        return Composer(source, history, id="composer")
+
     def run_slash(self, session: str, line: str) -> None:
-        del session
-        self.say(f"{line}: no commands yet", "warning")
+        from punchlist.surfaces.tui.slash_results import SlashResults
 
-    def open_search(self) -> None: ...
+        self.run_worker(SlashResults(self, session).run(line, self.slash_context(session)), group="slash")
 
-    def action_keys(self) -> None: ...
+    def run_or_write(self, name: str, *, needs_argument: bool) -> None:
+        """Run a command in the conversation that is shown; one that needs an argument is written into the prompt."""
+        screen = self.conversation
+        if screen is not None and needs_argument:
+            screen.composer.set_text(f"{name} ")
+            screen.composer.focus_prompt()
+        elif screen is not None:
+            self.run_slash(screen.session, name)
+        else:
+            self.run_slash(self.backend.services.current_session(), name)
 
-    def action_resume(self) -> None: ...
+    def on_conversation(self, action: str) -> None:
+        """Run an action of the conversation that is shown."""
+        if self.conversation is not None:
+            getattr(self.conversation, f"action_{action}")()
+
+    def set_mode(self, mode: str | None) -> None:
+        if mode is not None:
+            self.backend.options.mode = mode
+            self.say(f"The mode of the next turn is {mode}.")
+            self._data_changed()
+
+    def set_model(self, model: str | None) -> None:
+        if model is not None:
+            self.backend.options.model = model
+            self.say(f"The model of the next turn is {model}.")
+            self._data_changed()
+
+    def open_search(self, words: str) -> None:
+        from punchlist.surfaces.tui.search_dialog import SearchDialog
+
+        def chosen(session: str | None) -> None:
+            if session is not None:
+                self.open_conversation(session)
+
+        self.push_screen(SearchDialog("Search", words), chosen)
+
+    def open_panel(self, dialog: DialogName, argument: str, session: str) -> None:
+        """Open a panel of its own."""
+        from punchlist.surfaces.tui.panels.open_panel import open_panel
+
+        self.run_worker(open_panel(self, dialog, argument, session), group="panel")
+
+    def action_show_keys(self) -> None:
+        from punchlist.surfaces.tui.key_sheet import show_keys
+
+        show_keys(self)
+
+    # --- quitting -----------------------------------------------------------------------------------------------
 
     def action_interrupt_or_quit(self) -> None:
         """The first Ctrl+C says what a second one does."""

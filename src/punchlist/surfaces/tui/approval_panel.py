@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -20,6 +20,7 @@ from textual.widgets import Input, Static
 
 from punchlist.surfaces.tui.approval_lines import ALWAYS_KEYS, approval_body, approval_head, approval_keys
 from punchlist.surfaces.tui.figures import age_of, format_age
+from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.screen_state import PendingApproval
 
 ARM_SECONDS: Final = 0.4
@@ -29,28 +30,16 @@ MAX_REASON: Final = 2_000
 class ApprovalPanel(Vertical, can_focus=True):
     DEFAULT_CSS = """
     ApprovalPanel {
-        height: auto; max-height: 60%; border: round $needs-you; padding: 0 1; background: $background; display: none;
+        height: auto; border: round $needs-you; padding: 0 1; background: $background; display: none;
     }
     ApprovalPanel.-shown { display: block; }
     ApprovalPanel:blur { border: round $border-blurred; }
     ApprovalPanel > Static { height: auto; }
-    ApprovalPanel > VerticalScroll { height: auto; max-height: 18; margin: 1 0; scrollbar-size-vertical: 1; }
+    ApprovalPanel > VerticalScroll { height: auto; margin: 1 0; scrollbar-size-vertical: 1; }
     ApprovalPanel > Input { display: none; border: none; height: 1; padding: 0; background: $panel; }
     ApprovalPanel > Input.-shown { display: block; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "answer('once')", "Once"),
-        Binding("a", "answer('tool')", "Always this tool"),
-        Binding("p", "answer('prefix')", "Always this prefix"),
-        Binding("s", "answer('server')", "Always this server", show=False),
-        Binding("e", "answer('edit')", "Edit arguments"),
-        Binding("d", "answer('deny')", "Deny"),
-        Binding("n", "answer('reason')", "Deny with a reason"),
-        Binding("up", "choose(-1)", "Previous", show=False),
-        Binding("down", "choose(1)", "Next", show=False),
-        Binding("pageup,k", "scroll(-1)", "Scroll", show=False),
-        Binding("pagedown,j,space", "scroll(1)", "Scroll", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.APPROVALS)]
 
     class Answered(Message):
         """`answer` is `once`, `tool`, `prefix`, `server`, `edit` or `deny`."""
@@ -116,6 +105,7 @@ class ApprovalPanel(Vertical, can_focus=True):
         if approval is None or self._now is None:
             return
         width = max(self.content_region.width, 30)
+        self.query_one(VerticalScroll).styles.max_height = max(self.screen.size.height - 17 - len(approval.always), 3)
         age = format_age(age_of(approval.asked_at, self._now))
         head = approval_head(approval, self._chosen + 1, len(self._approvals), age, width)
         self.query_one("#approval-head", Static).update(Content("\n").join(head))
@@ -134,16 +124,40 @@ class ApprovalPanel(Vertical, can_focus=True):
             event.prevent_default()
             self._close_input()
 
-    async def action_answer(self, answer: str) -> None:
+    def action_once(self) -> None:
+        self._answer("once")
+
+    def action_always_tool(self) -> None:
+        self._answer("tool")
+
+    def action_always_prefix(self) -> None:
+        self._answer("prefix")
+
+    def action_always_server(self) -> None:
+        self._answer("server")
+
+    def action_edit(self) -> None:
+        self._answer("edit")
+
+    def action_deny(self) -> None:
+        self._answer("deny")
+
+    def action_deny_with_reason(self) -> None:
+        if self._is_armed:
+            self.query_one(Input).add_class("-shown")
+            self.query_one(Input).focus()
+
+    @property
+    def _is_armed(self) -> bool:
+        return self.approval is not None and self._key_time >= self._shown_at + self.arm_seconds
+
+    def _answer(self, answer: str) -> None:
         approval = self.approval
-        if approval is None or self._key_time < self._shown_at + self.arm_seconds:
+        if approval is None or not self._is_armed:
             return
         if answer in ALWAYS_KEYS and answer not in approval.always:
             why = "this command has no prefix that could be allowed safely" if answer == "prefix" else "not possible"
             self.post_message(self.Unavailable(f"{ALWAYS_KEYS[answer]}: {why}."))
-        elif answer == "reason":
-            self.query_one(Input).add_class("-shown")
-            self.query_one(Input).focus()
         else:
             self.post_message(self.Answered(approval, answer))
 
@@ -154,13 +168,25 @@ class ApprovalPanel(Vertical, can_focus=True):
         if approval is not None:
             self.post_message(self.Answered(approval, "deny", reason))
 
-    def action_choose(self, step: int) -> None:
+    def action_previous(self) -> None:
+        self._choose(-1)
+
+    def action_next(self) -> None:
+        self._choose(1)
+
+    def _choose(self, step: int) -> None:
         if len(self._approvals) > 1:
             self._chosen = (self._chosen + step) % len(self._approvals)
             self._arm()
             self._draw()
 
-    def action_scroll(self, step: int) -> None:
+    def action_scroll_back(self) -> None:
+        self._scroll(-1)
+
+    def action_scroll_on(self) -> None:
+        self._scroll(1)
+
+    def _scroll(self, step: int) -> None:
         body = self.query_one(VerticalScroll)
         body.scroll_relative(y=step * max(body.size.height - 1, 1), animate=False)
 

@@ -66,6 +66,7 @@ class NoteEntry:
     id: str
     kind: str
     text: str
+    depth: int = 0
 
 
 Entry = SaidEntry | ReplyEntry | CallEntry | NoteEntry

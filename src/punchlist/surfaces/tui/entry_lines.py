@@ -25,6 +25,8 @@ CALL_SIGNS: Final = {
     "error": "failed",
     "cancelled": "cancelled",
 }
+LIST_TOOLS: Final = frozenset({"create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo", "TodoWrite"})
+"""Their calls are drawn quietly: the list itself shows what they change."""
 LIVE_LINES: Final = 6
 FAILED_LINES: Final = 4
 MAX_LINES: Final = 400
@@ -65,13 +67,13 @@ def _indented(content: Content) -> Content:
 
 
 def _note(entry: NoteEntry, width: int, expanded: bool) -> list[Content]:
-    dot = Content.styled("· ", "$quiet")
+    dot = Content.styled("  · " if entry.depth else "· ", "$quiet")
+    parts = block(entry.text.strip()).split("\n")
     if not expanded:
-        first = next(iter(block(entry.text.strip()).split("\n")), "")
-        return [cut(Content("").join([dot, Content.styled(first, "$quiet")]), width)]
+        return [cut(Content("").join([dot, Content.styled(parts[0], "$quiet")]), width)]
     lines: list[Content] = []
-    for number, part in enumerate(block(entry.text.strip()).split("\n")):
-        lines += hang(Content.styled(part, "$quiet"), width, dot if number == 0 else "  ")
+    for number, part in enumerate(parts):
+        lines += hang(Content.styled(part, "$quiet"), width, dot if number == 0 else " " * dot.cell_length)
     return lines
 
 
@@ -87,17 +89,17 @@ def _call(entry: CallEntry, width: int, expanded: bool, now: float | None) -> li
     elif entry.status == "executing":
         lines += _output(entry.output, room, last=LIVE_LINES)
     elif entry.status == "error":
-        lines += _output(entry.output, room, first=FAILED_LINES)
+        lines += _output(shortened(entry.output, FAILED_LINES), room)
     return [content.pad_left(indent) for content in lines] if indent else lines
 
 
 def call_header(entry: CallEntry, width: int, *, expanded: bool, now: float | None) -> Content:
     """`✓ run_command  sh check.sh            0.3 s`"""
     state = CALL_SIGNS.get(entry.status, "pending")
-    head = assemble(
-        (f"{SIGNS[state]} ", STYLES[state]), (line(entry.tool, 60), "bold" if not entry.depth else ""), "  "
-    )
-    subject = Content(line(list_change(entry) or entry.subject, 300))
+    changes_list = entry.tool in LIST_TOOLS
+    style = "$quiet" if changes_list else "" if entry.depth else "bold"
+    head = assemble((f"{SIGNS[state]} ", STYLES[state]), (line(entry.tool, 60), style), "  ")
+    subject = Content.styled(line(list_change(entry) or entry.subject, 300), "$quiet" if changes_list else "")
     outcome = Content.styled(_outcome(entry, expanded), "$quiet")
     time = Content.styled(_time(entry, now), "$quiet")
     gap = Content("  ") if subject.plain and outcome.plain else Content("")
@@ -190,6 +192,14 @@ def _output(text: str, width: int, *, first: int | None = None, last: int | None
     if left:
         lines.append(Content.styled(f"… {left:,} more lines", "$quiet"))
     return _framed(lines)
+
+
+def shortened(text: str, count: int) -> str:
+    """The first line and the last ones: what failed, and what was printed last."""
+    parts = [part for part in text.strip().splitlines() if part.strip()]
+    if len(parts) <= count:
+        return "\n".join(parts)
+    return "\n".join([parts[0], f"… {len(parts) - count:,} lines", *parts[-count + 1 :]])
 
 
 def _framed(lines: list[Content]) -> list[Content]:

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
 from punchlist.surfaces.tui.approval_panel import ApprovalPanel
+from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.display_text import assemble
 from punchlist.surfaces.tui.home_lines import group_line, row_lines
+from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.peek import Peek
 from punchlist.surfaces.tui.refresh import Refresh
 from punchlist.surfaces.tui.screen_state import GROUPS, HomeRow, HomeState
+from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
 
-if TYPE_CHECKING:
-    from punchlist.surfaces.tui.app import PunchlistApp
-
+NARROW = 100
+"""Columns below which Peek is below the rows."""
 WELCOME = """\
 Nothing here yet.
 
@@ -32,20 +33,10 @@ n  give an agent a goal
 
 Agents that you run yourself (Claude Code, Codex, Gemini CLI, opencode)
 appear here after `punchlist install`."""
-TOO_SMALL = (24, 6)
 
 
-class HomeScreen(Screen[None]):
-    app: PunchlistApp
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "Open", id="home.open", priority=False),
-        Binding("space", "peek", "Peek and answer", id="home.peek"),
-        Binding("n", "new", "New", id="home.new"),
-        Binding("slash", "search", "Search", id="home.search"),
-        Binding("r", "app.resume", "Resume", id="home.resume", show=False),
-        Binding("question_mark", "app.keys", "Keys", id="keys"),
-        Binding("q", "app.leave", "Quit", id="quit"),
-    ]
+class HomeScreen(DataScreen):
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.HOME)]
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,6 +45,7 @@ class HomeScreen(Screen[None]):
         self._error = ""
 
     def compose(self) -> ComposeResult:
+        yield TooSmall()
         yield Static(assemble(("punchlist", "bold $working"), ("  loading…", "$quiet")), id="home-title", markup=False)
         with Container(id="home-body"):
             yield OptionList(id="rows", markup=False)
@@ -61,9 +53,8 @@ class HomeScreen(Screen[None]):
         yield Static(WELCOME, id="welcome", markup=False)
         yield Footer(show_command_palette=False, compact=True)
 
-    def on_mount(self) -> None:
-        backend = self.app.backend
-        self._refresh = Refresh(self, backend.home, self._show, self._fail)
+    def start(self) -> None:
+        self._refresh = Refresh(self, self.app.backend.home, self._show, self._fail)
         self._refresh.request()
         self.query_one("#rows").focus()
         self.set_interval(5.0, self.redraw)
@@ -71,9 +62,6 @@ class HomeScreen(Screen[None]):
     def data_changed(self) -> None:
         if self._refresh is not None:
             self._refresh.request()
-
-    def on_screen_resume(self) -> None:
-        self.data_changed()
 
     # --- drawing ------------------------------------------------------------------------------------------------
 
@@ -138,7 +126,8 @@ class HomeScreen(Screen[None]):
         return assemble(("punchlist", "bold $working"), (f"  {folder}  ", "$quiet"), waiting)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < 100, "-narrow")
+        self.set_class(event.size.width < NARROW, "-narrow")
+        self.set_class(is_too_small(event.size), "-tiny")
         self.call_after_refresh(self.redraw)
 
     # --- what the person does --------------------------------------------------------------------------------------
@@ -175,7 +164,16 @@ class HomeScreen(Screen[None]):
         self.app.open_conversation(None)
 
     def action_search(self) -> None:
-        self.app.open_search()
+        self.app.open_search("")
+
+    def action_resume(self) -> None:
+        self.app.run_or_write("/resume", needs_argument=False)
+
+    def action_keys(self) -> None:
+        self.app.action_show_keys()
+
+    def action_leave(self) -> None:
+        self.app.action_leave()
 
     def on_key(self, event: events.Key) -> None:
         peek = self.query_one(Peek)

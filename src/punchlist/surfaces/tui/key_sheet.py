@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -94,6 +94,6 @@ class KeySheet(ModalScreen[None]):
             yield text
 
 
-def show_keys(app: App[object]) -> None:
+def show_keys(app: App[Any]) -> None:
     """Push the sheet for the current screen."""
     app.push_screen(KeySheet(valid_keys(app.screen)))

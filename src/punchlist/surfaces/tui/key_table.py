@@ -26,6 +26,11 @@ class KeyScope(StrEnum):
     PLANS = "plans"
     RESUME = "resume"
     COPY = "copy"
+    HOME = "home"
+    CONVERSATION = "conversation"
+    HISTORY = "history"
+    LIST = "list"
+    APPROVALS = "approvals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +97,8 @@ KEYS: Final[tuple[KeyAction, ...]] = (
         ("move_right", "shift+right L", "Move right"),
         ("complete", "c", "Complete"),
         ("cancel", "x", "Cancel"),
-        ("add", "a", "Add"),
         ("metrics", "m", "Metrics"),
         ("filter", "/", "Filter"),
-        ("more", "n", ".Next page"),
         ("close", "escape q", "Close"),
     ),
     *_actions(
@@ -129,6 +132,64 @@ KEYS: Final[tuple[KeyAction, ...]] = (
         ("everything", "a", "Select all"),
         ("close", "escape q", "Close"),
         priority=True,
+    ),
+    *_actions(
+        KeyScope.HOME,
+        ("open", "enter", "Open"),
+        ("peek", "space", "Peek and answer"),
+        ("new", "n", "New"),
+        ("search", "slash", "Search"),
+        ("resume", "r", ".Resume a session"),
+        ("keys", "question_mark", "Keys"),
+        ("leave", "q", "Quit"),
+    ),
+    *_actions(
+        KeyScope.CONVERSATION,
+        ("toggle_todos", "ctrl+t", "List"),
+        ("focus_todos", "ctrl+l", "Change the list"),
+        ("focus_approvals", "ctrl+y", "Approvals"),
+        ("toggle_cards", "ctrl+o", "Open all cards"),
+        ("change_mode", "shift+tab", "Mode"),
+        ("focus_history", "ctrl+up", ".Move in the history"),
+        ("home", "ctrl+b", "Home"),
+        priority=True,
+    ),
+    *_actions(
+        KeyScope.CONVERSATION,
+        ("page_up", "pageup", ".Scroll the history up"),
+        ("page_down", "pagedown", ".Scroll the history down"),
+        ("focus_prompt", "escape", ".Back to the prompt"),
+    ),
+    *_actions(
+        KeyScope.HISTORY,
+        ("previous_card", "left_square_bracket ctrl+up", ".Previous card"),
+        ("next_card", "right_square_bracket ctrl+down", ".Next card"),
+        ("toggle_card", "enter space", "Open or close the card"),
+    ),
+    *_actions(
+        KeyScope.LIST,
+        ("edit", "e enter", "Edit"),
+        ("complete", "x", "Done, or reopen"),
+        ("start", "s", "Start"),
+        ("cancel", "c", "Cancel"),
+        ("accept", "v", "Accept"),
+        ("up", "K shift+up", "Move up"),
+        ("down", "J shift+down", "Move down"),
+        ("undo", "u", "Undo"),
+    ),
+    *_actions(
+        KeyScope.APPROVALS,
+        ("once", "y", "Once"),
+        ("always_tool", "a", "Always this tool"),
+        ("always_prefix", "p", "Always this prefix"),
+        ("always_server", "s", ".Always this server"),
+        ("edit", "e", "Edit the arguments"),
+        ("deny", "d", "Deny"),
+        ("deny_with_reason", "n", "Deny with a reason"),
+        ("previous", "up", ".Previous approval"),
+        ("next", "down", ".Next approval"),
+        ("scroll_back", "pageup k", ".Scroll up"),
+        ("scroll_on", "pagedown j space", ".Scroll down"),
     ),
 )
 

@@ -59,7 +59,11 @@ class LiveBuffer:
         """The entries of replies that have grown. `turn_id` is the turn of the conversation; others are workers'."""
         return [
             ReplyEntry(
-                live_id(key), text.rpartition(REPLY_BROKEN)[2].lstrip(), "worker", int(key != turn_id), is_streaming=True
+                live_id(key),
+                text.rpartition(REPLY_BROKEN)[2].lstrip(),
+                "worker",
+                int(key != turn_id),
+                is_streaming=True,
             )
             for key, (_, text) in self._replies.items()
             if key in self._changed and text.strip()

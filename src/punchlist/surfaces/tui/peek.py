@@ -79,7 +79,9 @@ class Peek(Vertical):
     def _show_question(self, row: HomeRow) -> None:
         width = max(self.size.width - 4, 20)
         lines = text_lines(row.text or row.title, width)
-        answers = f"answers: {', '.join(row.answers)}" if row.answers else ""
+        hint = "your answer" if "answer" in row.answers else f"one of: {', '.join(row.answers)}"
+        self.query_one(Input).placeholder = hint
+        answers = "" if "answer" in row.answers else hint
         lines += hang(assemble((line(answers), "$quiet")), width)
         self.query_one(TodoPanel).remove_class("-shown")
         self.query_one("#peek-text", Static).update(Content("\n").join(lines))

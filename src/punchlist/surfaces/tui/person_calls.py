@@ -1,4 +1,4 @@
-"""Tool calls that a person makes from the prompt (`/shell`, `/tool`): validated, approved and recorded like an agent's."""
+"""Tool calls that a person makes from the prompt (`/shell`, `/tool`): checked and recorded like an agent's."""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ from textual.screen import Screen
 from punchlist.errors import PunchlistError
 
 T = TypeVar("T")
+RETRY_SECONDS = 2.0
+"""After a failure, for example while the database cannot be reached."""
 
 
 class Refresh(Generic[T]):
@@ -42,6 +44,8 @@ class Refresh(Generic[T]):
                     value = await asyncio.to_thread(self._load)
                 except PunchlistError as error:
                     self._fail(str(error))
+                    if self._screen.is_attached:
+                        self._screen.set_timer(RETRY_SECONDS, self.request)
                 else:
                     if self._screen.is_attached:
                         self._show(value)

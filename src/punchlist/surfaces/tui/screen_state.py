@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.entries import Entry
     from punchlist.views.todos import TodoList
 
+Severity = Literal["information", "warning", "error"]
 Group = Literal["needs_you", "working", "done"]
 GROUPS: Final[dict[Group, str]] = {"needs_you": "Needs you", "working": "Working", "done": "Done"}
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from punchlist.surfaces.tui.dialogs import ChoiceDialog, ConfirmDialog, LineDialog, TextDialog
+from punchlist.surfaces.tui.screen_state import Severity
 from punchlist.surfaces.tui.slash_commands.model import (
     ConfirmAction,
     ConfirmShellCommands,
@@ -32,7 +33,11 @@ MODE_MEANINGS: Final = (
     ("auto-edit", "change files; ask before commands run"),
     ("yolo", "never ask"),
 )
-_SEVERITIES: Final = {MessageLevel.INFO: "information", MessageLevel.WARNING: "warning", MessageLevel.ERROR: "error"}
+_SEVERITIES: Final[dict[MessageLevel, Severity]] = {
+    MessageLevel.INFO: "information",
+    MessageLevel.WARNING: "warning",
+    MessageLevel.ERROR: "error",
+}
 TOAST_LINES: Final = 3
 """A longer message opens a dialog."""
 
@@ -52,7 +57,7 @@ class SlashResults:
         app = self._app
         match result:
             case ScheduleTool(tool, arguments):
-                app.act(app.backend.call_tool, self._session, tool, arguments)
+                app.call_tool(self._session, tool, arguments)
             case ShowMessage(text, level):
                 self._show_message(text, level)
             case QuitApplication():
@@ -63,13 +68,20 @@ class SlashResults:
                 app.open_conversation(session)
             case SubmitPrompt(prompt):
                 app.submit(self._session, prompt)
-            case ConfirmShellCommands(commands, line):
-                if await app.push_screen_wait(ConfirmDialog("Run these commands?", "\n".join(commands))):
-                    output = await app.in_thread(app.backend.run_commands, commands)
-                    await self.run(line, replace(context, shell_output=output))
-            case ConfirmAction(question, line, detail):
-                if await app.push_screen_wait(ConfirmDialog(question, detail)):
-                    await self.run(line, replace(context, confirmed=True))
+            case ConfirmShellCommands():
+                await self._confirm_commands(result, context)
+            case ConfirmAction():
+                await self._confirm_action(result, context)
+
+    async def _confirm_commands(self, asked: ConfirmShellCommands, context: SlashContext) -> None:
+        app = self._app
+        if await app.push_screen_wait(ConfirmDialog("Run these commands?", "\n".join(asked.commands))):
+            output = await app.in_thread(app.backend.run_commands, asked.commands)
+            await self.run(asked.line, replace(context, shell_output=output))
+
+    async def _confirm_action(self, asked: ConfirmAction, context: SlashContext) -> None:
+        if await self._app.push_screen_wait(ConfirmDialog(asked.question, asked.detail)):
+            await self.run(asked.line, replace(context, confirmed=True))
 
     def _show_message(self, text: str, level: MessageLevel) -> None:
         if len(text.splitlines()) > TOAST_LINES:

@@ -28,6 +28,8 @@ class StatusValues:
     queued: int = 0
     unseen: int = 0
     """New entries below what is on the screen."""
+    problem: str = ""
+    """Why the screen may be out of date."""
 
 
 def status_content(values: StatusValues, width: int, frame: int | None = None) -> Content:
@@ -46,7 +48,7 @@ def status_content(values: StatusValues, width: int, frame: int | None = None) -
         state = assemble(state, (f" {format_seconds(int(values.seconds))}", "$quiet"))
     parts = [
         state,
-        Content.styled(line(figures.model or "no model", 40), "$quiet"),
+        Content.styled(_model(figures.model), "$quiet"),
         Content.styled(values.mode, "bold $failed" if values.mode == "yolo" else "$quiet"),
         Content.styled(_auto(figures), "$quiet"),
         Content.styled(_tokens(figures), "$quiet"),
@@ -57,11 +59,21 @@ def status_content(values: StatusValues, width: int, frame: int | None = None) -
         parts.append(Content.styled(f"{values.queued} queued", "$working"))
     if values.unseen:
         parts.append(Content.styled(f"↓ {values.unseen} new", "$working"))
+    if values.problem:
+        parts.insert(0, assemble(("✗ ", "$failed"), (line(values.problem, 200), "$failed")))
     one = Content.styled(" · ", "$rule").join(parts)
+    hint = Content.styled("  F1 keys", "$quiet")
+    if one.cell_length + hint.cell_length <= width:
+        return Content("").join([one, hint.pad_left(width - one.cell_length - hint.cell_length)])
     if one.cell_length <= width:
         return one
-    short = Content(" ").join([parts[0], *(part for part in parts[1:])])
-    return Content("\n").join(short.wrap(width)[:2])
+    return Content("\n").join(Content(" ").join(parts).wrap(width)[:2])
+
+
+def _model(name: str) -> str:
+    """The name without the folders of a rehearsal's file."""
+    provider, colon, model = name.partition(":")
+    return line(f"{provider}{colon}{model.rpartition('/')[2]}", 40) if name else "no model"
 
 
 def _auto(figures: TurnFigures) -> str:

@@ -53,15 +53,15 @@ def _entries(each: ChatEntry, find_call: FindCall) -> Iterator[Entry]:
         return
     elif message.role == "user" and message.kind == "text":
         if depth:
-            yield NoteEntry(message.id, "delegation", f"{agent}: {message.content}")
+            yield NoteEntry(message.id, "delegation", f"{agent}: {message.content}", depth)
         else:
             yield SaidEntry(message.id, message.content, message.created_at)
     elif message.role == "assistant":
         yield ReplyEntry(message.id, message.content, agent, depth)
     elif message.kind == ENDING:
-        yield NoteEntry(message.id, ENDING, message.content)
+        yield NoteEntry(message.id, ENDING, message.content, depth)
     else:
-        yield NoteEntry(message.id, message.kind, _LEADS.get(message.kind, "") + _readable(message.content))
+        yield NoteEntry(message.id, message.kind, _LEADS.get(message.kind, "") + _readable(message.content), depth)
 
 
 def call_entry(call: dict[str, Any], stored: StoredCall | None, agent: str = "", depth: int = 0) -> CallEntry:

@@ -43,11 +43,11 @@ def todo_lines(item: NumberedTodo, width: int) -> list[Content]:
     text = Content.styled(line(item.label), text_style) if text_style else Content(line(item.label))
     notes: list[tuple[str, str]] = []
     if item.mark is not None:
-        notes.append((f" {item.mark}", MARK_STYLES.get(item.mark, "$quiet")))
+        notes.append((f"  {item.mark}", MARK_STYLES.get(item.mark, "$quiet")))
     if item.is_open and item.verification.check is not None:
-        notes.append((" has check", "$quiet"))
+        notes.append(("  has check", "$quiet"))
     if item.claim is not None and item.claim.holder and item.is_open:
-        notes.append((f" @{line(item.claim.holder, 30)}", "$working"))
+        notes.append((f"  @{line(item.claim.holder, 30)}", "$working"))
     if item.waits_for and item.is_open:
-        notes.append((f" waits for {line(', '.join(item.waits_for), 80)}", "$needs-you"))
+        notes.append((f"  waits for {line(', '.join(item.waits_for), 80)}", "$needs-you"))
     return hang(Content("").join([text, assemble(*notes)]) if notes else text, width, head)

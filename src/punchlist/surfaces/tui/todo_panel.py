@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.todo_lines import progress_line, todo_lines
 
 if TYPE_CHECKING:
@@ -36,23 +37,42 @@ class TodoChange:
 
 class _Items(OptionList):
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "panel('add')", "Add"),
-        Binding("e,enter", "panel('edit')", "Edit"),
-        Binding("x", "panel('complete')", "Done"),
-        Binding("s", "panel('start')", "Start"),
-        Binding("c", "panel('cancel')", "Cancel"),
-        Binding("v", "panel('accept')", "Accept"),
-        Binding("K,shift+up", "panel('up')", "Up"),
-        Binding("J,shift+down", "panel('down')", "Down"),
-        Binding("u", "panel('undo')", "Undo"),
+        *bindings(KeyScope.LIST),
         Binding("j", "cursor_down", show=False),
         Binding("k", "cursor_up", show=False),
     ]
 
-    def action_panel(self, action: str) -> None:
+    def _act(self, action: str) -> None:
         panel = self.parent
         assert isinstance(panel, TodoPanel)
         panel.act(action)
+
+    def action_add(self) -> None:
+        self._act(ADD)
+
+    def action_edit(self) -> None:
+        self._act(EDIT)
+
+    def action_complete(self) -> None:
+        self._act("complete")
+
+    def action_start(self) -> None:
+        self._act("start")
+
+    def action_cancel(self) -> None:
+        self._act("cancel")
+
+    def action_accept(self) -> None:
+        self._act("accept")
+
+    def action_up(self) -> None:
+        self._act("up")
+
+    def action_down(self) -> None:
+        self._act("down")
+
+    def action_undo(self) -> None:
+        self._act("undo")
 
 
 class TodoPanel(Vertical):
@@ -63,7 +83,8 @@ class TodoPanel(Vertical):
     TodoPanel > OptionList {
         height: auto; max-height: 100%; border: none; padding: 0; background: $background; scrollbar-size-vertical: 1;
     }
-    TodoPanel > OptionList:focus { border: none; }
+    TodoPanel > OptionList:focus { border: none; background-tint: $foreground 0%; }
+    TodoPanel > OptionList:blur > .option-list--option-highlighted { background: $background; }
     TodoPanel > Input { border: none; height: 1; padding: 0; background: $panel; display: none; }
     TodoPanel > Input.-shown { display: block; }
     """
@@ -110,11 +131,11 @@ class TodoPanel(Vertical):
             Option(Content("\n").join(todo_lines(item, width)), id=str(item.number)) for item in todos.items
         )
         numbers = [item.number for item in todos.items]
-        if current is not None and current.number in numbers:
+        if current is not None and current.number in numbers and self.has_focus_within:
             items.highlighted = numbers.index(current.number)
         elif (running := self._first_open(todos)) is not None:
             items.highlighted = running
-            items.scroll_to_highlight()
+            self.call_after_refresh(items.scroll_to_highlight)
 
     def _first_open(self, todos: TodoList) -> int | None:
         places = [place for place, item in enumerate(todos.items) if item.status == "in_progress"]

@@ -26,6 +26,7 @@ from textual.style import Style
 
 from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry
 from punchlist.surfaces.tui.entry_lines import entry_lines
+from punchlist.surfaces.tui.key_table import KeyScope, bindings
 
 MAX_BLOCKS: Final = 800
 NEAR: Final = 20
@@ -57,9 +58,7 @@ class TranscriptView(ScrollView, can_focus=True):
         Binding("pagedown", "page_down", "Page down", show=False),
         Binding("home,g", "scroll_home", "Oldest loaded", show=False),
         Binding("end,G", "scroll_end", "Newest", show=False),
-        Binding("left_square_bracket,ctrl+up", "select(-1)", "Previous card", show=False),
-        Binding("right_square_bracket,ctrl+down", "select(1)", "Next card", show=False),
-        Binding("enter,space", "toggle_card", "Open or close card"),
+        *bindings(KeyScope.HISTORY),
     ]
 
     class Needed(Message):
@@ -205,6 +204,11 @@ class TranscriptView(ScrollView, can_focus=True):
             texts += [content.plain for content in self._lines(block)] + [""] * self._gap_after(place)
         return texts
 
+    def follow(self) -> None:
+        """Go to the newest entry, and stay there."""
+        self.follows = True
+        self._stick()
+
     def tick(self) -> None:
         """Draw the running times again."""
         changed = False
@@ -253,7 +257,13 @@ class TranscriptView(ScrollView, can_focus=True):
 
     # --- what the person does ----------------------------------------------------------------------------------
 
-    def action_select(self, step: int) -> None:
+    def action_previous_card(self) -> None:
+        self.select(-1)
+
+    def action_next_card(self) -> None:
+        self.select(1)
+
+    def select(self, step: int) -> None:
         """Select the next or previous entry that can be opened."""
         places = [place for place, block in enumerate(self._blocks) if _can_open(block.entry)]
         if not places:

@@ -7,11 +7,12 @@ handler, which calls a service or a view and renders its result.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, ParamSpec, TypeVar
+from typing import Final, Literal, ParamSpec, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -25,10 +26,13 @@ from punchlist.app import Services
 from punchlist.errors import PunchlistError
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.surfaces.web import health, login_pages, pages
+from punchlist.surfaces.web.api.routes import routes as api_routes
+from punchlist.surfaces.web.context import WebPrincipal
 from punchlist.surfaces.web.gate import MCP, Gate
 from punchlist.surfaces.web.logins import Logins
 from punchlist.surfaces.web.problems import error_problem, problem
 
+VALIDITY_SECONDS: Final = 1.0
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -46,10 +50,22 @@ class WebServer:
     """Whether clients use https."""
     worker_state: Literal["none", "running", "failed"] = "none"
     login_page: Callable[..., Response] = field(default=login_pages.login_page)
+    _validity: dict[str, tuple[bool, float]] = field(init=False, default_factory=dict)
 
     @cached_property
     def logins(self) -> Logins:
         return Logins(self.services)
+
+    async def is_valid(self, principal: WebPrincipal) -> bool:
+        """Whether the token of an open stream is still valid; asked at most once a second for each token."""
+        now = time.monotonic()
+        valid, at = self._validity.get(principal.token_id, (False, 0.0))
+        if now - at > VALIDITY_SECONDS:
+            # Before the question, so that a thousand streams of one token ask once.
+            self._validity[principal.token_id] = (True, now)
+            valid = await self.call(self.services.tokens.is_valid, principal.token_id)
+            self._validity[principal.token_id] = (valid, now)
+        return valid
 
     @cached_property
     def call(self) -> AsyncBridge:
@@ -62,13 +78,16 @@ class WebServer:
 
 
 def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
-    routes: list[BaseRoute] = [*health.routes(), *login_pages.routes(), *pages.routes()]
+    routes: list[BaseRoute] = [*health.routes(), *login_pages.routes(), *api_routes(), *pages.routes()]
     if mcp is not None:
         routes.append(Route(MCP, mcp))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
+        try:
+            yield
+        finally:
+            await web.call_in_thread(web.services.live.close)
 
     app = Starlette(
         routes=routes,

@@ -1,4 +1,4 @@
-"""The pages of mission control."""
+"""The pages of mission control: each module parses the request, calls one view or service, and names a template."""
 
 from __future__ import annotations
 
@@ -6,4 +6,6 @@ from starlette.routing import BaseRoute
 
 
 def routes() -> list[BaseRoute]:
-    return []
+    from punchlist.surfaces.web.pages.routes import page_routes
+
+    return page_routes()

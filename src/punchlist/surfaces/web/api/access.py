@@ -1,0 +1,84 @@
+"""Who the caller is, and the access tokens of the server."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from punchlist.kernel.actors import Role
+from punchlist.kernel.camel_json import camel_json
+from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
+from punchlist.surfaces.web.logins import CODE_PREFIX, COOKIE_PREFIX
+from punchlist.tokens.model import AccessToken
+from punchlist.tokens.validation import DEFAULT_LIFETIME, parse_lifetime
+
+_FIELDS = ("id", "name", "role", "created_by", "created_at", "expires_at", "revoked_at")
+
+
+class PrincipalShape(ResponseModel):
+    name: str
+    role: str
+    csrf: Annotated[str | None, Field(description="For the header X-CSRF-Token of changes with a cookie.")]
+
+
+class TokenShape(ResponseModel):
+    id: str
+    name: str
+    role: str
+    created_by: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class TokenListShape(ResponseModel):
+    items: list[TokenShape]
+
+
+class NewTokenBody(RequestModel):
+    name: Annotated[str, Field(min_length=1, max_length=50)]
+    role: Role
+    expires: Annotated[str, Field(max_length=20, description="12h, 30d, 8w or never.")] = DEFAULT_LIFETIME
+
+
+class NewTokenShape(TokenShape):
+    token: Annotated[str, Field(description="It is not shown again.")]
+
+
+def _me(call: ApiCall) -> Any:
+    principal = call.context.principal
+    return {"name": principal.name, "role": principal.role.value, "csrf": principal.csrf}
+
+
+def _json(token: AccessToken) -> dict[str, Any]:
+    return {**camel_json(token, *_FIELDS), "role": token.role.value}
+
+
+def _list(call: ApiCall) -> Any:
+    return {"items": [{**_json(token), "validity": validity.value} for token, validity in call.services.tokens.list()]}
+
+
+def _create(call: ApiCall) -> Any:
+    from punchlist.errors import InvalidInput
+
+    body = call.body
+    if body.name.startswith((CODE_PREFIX, COOKIE_PREFIX)):
+        raise InvalidInput(f"name: must not start with {CODE_PREFIX} or {COOKIE_PREFIX}, which mark logins")
+    issued = call.services.tokens.create(call.scope(), body.name, body.role, parse_lifetime(body.expires))
+    return {**_json(issued.token), "token": issued.text}
+
+
+def _revoke(call: ApiCall) -> Any:
+    return _json(call.services.tokens.revoke(call.scope(), call.path["id"]))
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/me", "getPrincipal", "The caller.", _me, PrincipalShape),
+    Endpoint("GET", "/tokens", "listTokens", "All access tokens.", _list, TokenListShape, roles=PEOPLE),
+    Endpoint(
+        "POST", "/tokens", "createToken", "Create an access token.",
+        _create, NewTokenShape, body=NewTokenBody, status=201, roles=PEOPLE,
+    ),
+    Endpoint("DELETE", "/tokens/{id}", "revokeToken", "Revoke an access token.", _revoke, TokenShape, roles=PEOPLE),
+]  # fmt: skip

@@ -1,0 +1,212 @@
+"""Conversations: sessions and the chats of missions, their messages and the queue of messages to them."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations.message_queue import MessageQueue
+from punchlist.conversations.model import ConversationOverview
+from punchlist.errors import IllegalTransition
+from punchlist.kernel.camel_json import camel_json
+from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
+from punchlist.surfaces.web.api.shapes import JsonObject, Limit, ReasonBody
+from punchlist.views.chat import read_chat
+
+
+class ConversationQuery(RequestModel):
+    limit: Limit = 50
+
+
+class ConversationShape(ResponseModel):
+    id: str
+    title: str
+    created_at: str
+    turns: int
+    messages: int
+    last_turn: JsonObject | None
+
+
+class ConversationListShape(ResponseModel):
+    items: list[ConversationShape]
+
+
+Position = Annotated[int | None, Field(ge=0, le=2**31 - 1)]
+
+
+class MessageQuery(RequestModel):
+    before: Annotated[Position, Field(description="Messages before this position.")] = None
+    after: Annotated[Position, Field(description="Messages after this position.")] = None
+    limit: Limit = 50
+
+
+class ChatShape(ResponseModel):
+    conversation: JsonObject
+    messages: list[JsonObject]
+    earlier: bool
+    later: bool
+    runs: list[JsonObject]
+    waiting: list[JsonObject]
+    requests: list[JsonObject]
+
+
+class MessageBody(RequestModel):
+    content: Annotated[str, Field(min_length=1, max_length=50_000)]
+
+
+class QueuedShape(ResponseModel):
+    id: str
+    status: str
+    content: str
+    said_by: str
+    created_at: str
+
+
+class QueueShape(ResponseModel):
+    items: list[QueuedShape]
+
+
+class TurnBody(RequestModel):
+    """Without a goal and `resume`: finish what is open, else deliver a queued message."""
+
+    goal: Annotated[str | None, Field(min_length=1, max_length=50_000)] = None
+    resume: Annotated[bool, Field(description="Continue the interrupted or waiting turn.")] = False
+    model: Annotated[str | None, Field(max_length=200)] = None
+    mode: Literal["plan", "default", "auto-edit"] | None = None
+    agent: Annotated[str | None, Field(max_length=100)] = None
+
+
+class StartedShape(ResponseModel):
+    session: str
+    turn_id: str
+
+
+class InterruptShape(ResponseModel):
+    turn: JsonObject | None
+
+
+def _list(call: ApiCall) -> Any:
+    with call.services.store.read() as tx:
+        found = conversation_repository.overviews(tx, call.query.limit)
+    return {"items": [_overview(each) for each in found]}
+
+
+def _overview(overview: ConversationOverview) -> dict[str, Any]:
+    last = overview.last
+    return {
+        **camel_json(overview.conversation, "id", "title", "created_at"),
+        "metadata": json.loads(overview.conversation.metadata),
+        "turns": overview.turns,
+        "messages": overview.messages,
+        "lastTurn": last and {"id": last.id, "open": last.open, "endReason": last.end_reason, "endedAt": last.ended_at},
+    }
+
+
+def _messages(call: ApiCall) -> Any:
+    query = call.query
+    page = read_chat(call.services.store, call.path["id"], before=query.before, after=query.after, limit=query.limit)
+    return page.as_json()
+
+
+def _queue(call: ApiCall) -> Any:
+    conversation = call.services.conversations.get(call.path["id"])
+    return {"items": [message.as_json() for message in _message_queue(call).pending(conversation.id)]}
+
+
+def _send(call: ApiCall) -> Any:
+    """The agent of the chat gets it when it is free."""
+    conversation = call.services.conversations.get(call.path["id"])
+    slug = json.loads(conversation.metadata).get("missionSlug")
+    if slug is not None and call.services.missions.get(slug).status == "archived":
+        raise IllegalTransition(f"Mission {slug!r} is archived, so its agents do not answer. The message was not sent.")
+    return _message_queue(call).add(call.scope(conversation.id), call.body.content).as_json()
+
+
+def _edit(call: ApiCall) -> Any:
+    scope, message = call.scope(call.path["id"]), call.path["message"]
+    return _message_queue(call).edit(scope, message, call.body.content).as_json()
+
+
+def _withdraw(call: ApiCall) -> Any:
+    return _message_queue(call).withdraw(call.scope(call.path["id"]), call.path["message"]).as_json()
+
+
+def _start(call: ApiCall) -> Any:
+    return _started(call, call.path["id"])
+
+
+def _start_new(call: ApiCall) -> Any:
+    return _started(call, None)
+
+
+def _started(call: ApiCall, session: str | None) -> Any:
+    from punchlist.agent.turn_process import start_turn
+
+    body = call.body
+    started = start_turn(
+        call.services,
+        session,
+        body.goal,
+        model=body.model,
+        mode=body.mode,
+        agent=body.agent,
+        resume=body.resume,
+        folder=call.services.workspace,
+    )
+    return {"session": started.turn.conversation_id, "turnId": started.turn.id}
+
+
+def _interrupt(call: ApiCall) -> Any:
+    from punchlist.agent.turn_process import interrupt_turn
+
+    actor, reason = call.context.principal.actor, call.body.reason
+    given = {"reason": reason} if reason else {}
+    turn = interrupt_turn(call.services, call.path["id"], actor=actor, **given)
+    shown = turn and {"id": turn.id, "open": turn.open, "endReason": turn.end_reason, "endedAt": turn.ended_at}
+    return {"turn": shown}
+
+
+def _message_queue(call: ApiCall) -> MessageQueue:
+    return MessageQueue(call.services.store, call.services.conversations)
+
+
+ENDPOINTS = [
+    Endpoint(
+        "GET", "/conversations", "listConversations", "Sessions and chats, newest first.",
+        _list, ConversationListShape, ConversationQuery,
+    ),
+    Endpoint(
+        "GET", "/conversations/{id}/messages", "getMessages",
+        "The newest messages, or those next to a position; open runs and requests.",
+        _messages, ChatShape, MessageQuery,
+    ),
+    Endpoint(
+        "POST", "/conversations/{id}/messages", "sendMessage",
+        "Queue a message; the agent answers when it is free.",
+        _send, QueuedShape, body=MessageBody, status=202, roles=PEOPLE,
+    ),
+    Endpoint(
+        "POST", "/conversations", "startConversation", "Start a turn in a new session, in a process of its own.",
+        _start_new, StartedShape, body=TurnBody, status=202, roles=PEOPLE, joins=False,
+    ),
+    Endpoint(
+        "POST", "/conversations/{id}/turns", "startTurn", "Start a turn in a session, in a process of its own.",
+        _start, StartedShape, body=TurnBody, status=202, roles=PEOPLE, joins=False,
+    ),
+    Endpoint(
+        "POST", "/conversations/{id}/interrupt", "interruptTurn", "Cancel the open turn of a session.",
+        _interrupt, InterruptShape, body=ReasonBody, roles=PEOPLE,
+    ),
+    Endpoint("GET", "/conversations/{id}/queue", "listQueue", "Messages that wait for delivery.", _queue, QueueShape),
+    Endpoint(
+        "PATCH", "/conversations/{id}/queue/{message}", "editQueued", "Edit a message that waits.",
+        _edit, QueuedShape, body=MessageBody, roles=PEOPLE,
+    ),
+    Endpoint(
+        "DELETE", "/conversations/{id}/queue/{message}", "withdrawQueued", "Withdraw a message that waits.",
+        _withdraw, QueuedShape, roles=PEOPLE,
+    ),
+]  # fmt: skip

@@ -1,0 +1,136 @@
+"""Metrics of a mission: current values, plots, readings, collection."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, Field
+
+from punchlist.kernel.camel_json import camel_json
+from punchlist.surfaces.web.api.endpoint import ApiCall, Endpoint, RequestModel, ResponseModel
+from punchlist.surfaces.web.api.shapes import JsonObject, RunShape
+from punchlist.views.metrics import DEFAULT_POINTS, MAX_POINTS, read_metric
+
+
+class MetricShape(ResponseModel):
+    slug: str
+    name: str
+    unit: str
+    target: float
+    warning: float | None
+    direction: str
+    pillar: str
+    current: float | None
+    status: str
+    trend: str
+    stale: bool
+    readings: list[JsonObject]
+
+
+class MetricListShape(ResponseModel):
+    items: list[MetricShape]
+
+
+class PlotQuery(RequestModel):
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    points: Annotated[int, Field(ge=1, le=MAX_POINTS)] = DEFAULT_POINTS
+
+
+class PlotShape(ResponseModel):
+    slug: str
+    name: str
+    unit: str
+    thinned: bool
+    points: list[JsonObject]
+    marks: list[JsonObject]
+
+
+class ReadingBody(RequestModel):
+    value: float
+    at: Annotated[AwareDatetime | None, Field(description="When it was taken; now if left out.")] = None
+    note: Annotated[str, Field(max_length=2_000)] = ""
+
+
+class ReadingShape(ResponseModel):
+    value: float
+    at: str
+    source: str
+    note: str
+
+
+class CollectBody(RequestModel):
+    metrics: Annotated[
+        tuple[Annotated[str, Field(min_length=1, max_length=100)], ...],
+        Field(max_length=100, description="Slugs; all metrics with a collector if empty."),
+    ] = ()
+
+
+def _list(call: ApiCall) -> Any:
+    return {"items": [view.as_json() for view in call.services.metrics.views(call.path["slug"])]}
+
+
+def _plot(call: ApiCall) -> Any:
+    query = call.query
+    return read_metric(
+        call.services.store,
+        call.path["slug"],
+        call.path["metric"],
+        since=to_utc(query.since),
+        until=to_utc(query.until),
+        points=query.points,
+    ).as_json()
+
+
+def to_utc(at: datetime | None) -> datetime | None:
+    from datetime import UTC
+
+    from punchlist.errors import InvalidInput
+
+    try:
+        return at and at.astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise InvalidInput("since, until: is out of range") from None
+
+
+def _record(call: ApiCall) -> Any:
+    services, slug, body = call.services, call.path["slug"], call.body
+    scope = call.scope(services.missions.get(slug).conversation_id)
+    reading = services.metrics.record(scope, slug, call.path["metric"], body.value, at=body.at, note=body.note)
+    return camel_json(reading, "value", "at", "source", "note")
+
+
+def _collect(call: ApiCall) -> Any:
+    """Collectors are commands and requests: a worker runs them."""
+    from punchlist.missions.todos.service import COLLECTOR
+    from punchlist.runs.model import RunKind
+
+    services = call.services
+    mission, metrics = services.metrics.find_collectable(call.path["slug"], call.body.metrics)
+    run = services.runs.enqueue(
+        call.scope(mission.conversation_id),
+        kind=RunKind.COLLECT,
+        conversation_id=mission.conversation_id,
+        agent=COLLECTOR,
+        request={"metrics": [metric.slug for metric in metrics]},
+        mission_id=mission.id,
+        reason="asked for over HTTP",
+    )
+    return run.as_json()
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/missions/{slug}/metrics", "listMetrics", "All metrics.", _list, MetricListShape),
+    Endpoint(
+        "POST", "/missions/{slug}/metrics/collect", "collectMetrics", "Queue a collection of metrics.",
+        _collect, RunShape, body=CollectBody, status=202,
+    ),
+    Endpoint(
+        "GET", "/missions/{slug}/metrics/{metric}", "getMetric", "Readings for a plot.", _plot, PlotShape, PlotQuery
+    ),
+    Endpoint(
+        "POST", "/missions/{slug}/metrics/{metric}/readings", "recordReading", "Record a reading.",
+        _record, ReadingShape, body=ReadingBody, status=201,
+    ),
+]  # fmt: skip

@@ -1,0 +1,196 @@
+"""`/chats/ID`: the messages of a chat or session, a page at a time, with a form to write to its agent."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from punchlist.conversations.message_queue import MessageQueue
+from punchlist.conversations.model import ChatEntry, NoticeKind, Scope
+from punchlist.errors import IllegalTransition
+from punchlist.kernel.text import excerpt
+from punchlist.missions.model import ChatChannel
+from punchlist.surfaces.web.pages.inbox_items import request_card
+from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
+from punchlist.views.chat import DEFAULT_LIMIT, ChatPage, read_chat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LONG: Final = 2_000
+"""A longer message of a tool or the loop is folded."""
+_NOTICES: Final = frozenset(kind.value for kind in NoticeKind)
+_CHANNELS: Final = {
+    ChatChannel.MISSION: "Mission chat",
+    ChatChannel.PILLAR: "Pillar chat",
+    ChatChannel.PILLAR_TODO: "TODO chat",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownCall:
+    tool: str
+    arguments: str
+    result: str | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMessage:
+    """A message as the page shows it."""
+
+    id: str
+    position: int
+    who: str
+    kind: str
+    text: str
+    at: str
+    calls: Sequence[ShownCall] = ()
+    notice: bool = False
+    folded: bool = False
+
+    @property
+    def initial(self) -> str:
+        return self.who[:1].upper() or "?"
+
+
+def chat(request: PageRequest) -> Page:
+    values = chat_values(request, request.parameters["chat"])
+    metadata = values["metadata"]
+    slug = metadata.get("missionSlug")
+    values |= {"embedded": False}
+    title = values["page"].conversation.title or values["page"].conversation.id
+    return Page(
+        "chat.html",
+        title,
+        values,
+        section=f"mission:{slug}" if slug else "conversations",
+        mission=slug,
+    )
+
+
+def chat_values(request: PageRequest, conversation_id: str, *, limit: int = DEFAULT_LIMIT) -> dict[str, Any]:
+    services = request.services
+    before, after = request.get("before"), request.get("after")
+    page = read_chat(
+        services.store,
+        conversation_id,
+        before=_position(before),
+        after=_position(after) if not before else None,
+        limit=limit,
+    )
+    ids = {each.id for each in page.requests}
+    items = [item for item in services.inbox.list() if item.id in ids] if ids else []
+    metadata = json.loads(page.conversation.metadata)
+    channel = metadata.get("channel")
+    return {
+        "page": page,
+        "metadata": metadata,
+        "channel": _CHANNELS.get(channel, "Conversation") if channel else "Conversation",
+        "messages": shown_messages(page),
+        "run": next((run for run in page.runs if run.status.value != "queued"), None),
+        "earlier": request.link(before=str(page.entries[0].message.position), after=None) if page.earlier else None,
+        "later": request.link(after=str(page.entries[-1].message.position), before=None)
+        if page.later and page.entries
+        else None,
+        "at_end": not (before or after),
+        "requests": [request_card(services, item, services.store.clock()) for item in items],
+    }
+
+
+def shown_messages(page: ChatPage) -> list[ShownMessage]:
+    """The messages, with the results of calls at their calls."""
+    results: dict[str, Mapping[str, Any]] = {}
+    for entry in page.entries:
+        if entry.message.kind == "result" and (found := _object(entry.message.content)):
+            results[str(found.get("id"))] = found
+    shown, called = [], set[str]()
+    for entry in page.entries:
+        message = entry.message
+        if message.kind == "reply":
+            found = _object(message.content)
+            called.update(str(call.get("id")) for call in found.get("calls", ()))
+            shown.append(_reply(entry, found, results))
+        elif message.kind == "result":
+            found = _object(message.content)
+            if str(found.get("id")) not in called:
+                call = ShownCall(str(found.get("tool", "")), "", str(found.get("text", "")), bool(found.get("failed")))
+                shown.append(_message(entry, "", (call,)))
+        else:
+            shown.append(_message(entry, message.content))
+    return shown
+
+
+def _reply(entry: ChatEntry, found: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> ShownMessage:
+    calls = []
+    for call in found.get("calls", ()):
+        result = results.get(str(call.get("id")), {})
+        text = json.dumps(call.get("arguments"), indent=2, ensure_ascii=False)
+        calls.append(ShownCall(str(call.get("tool", "")), text, result.get("text"), bool(result.get("failed"))))
+    return _message(entry, str(found.get("text", entry.message.content if not found else "")), tuple(calls))
+
+
+def _message(entry: ChatEntry, text: str, calls: Sequence[ShownCall] = ()) -> ShownMessage:
+    message, turn = entry.message, entry.turn
+    own = message.role == "assistant"
+    who = (turn.agent_id if turn else "agent") if own else "punchlist" if message.role == "system" else message.role
+    notice = message.kind in _NOTICES or message.kind not in ("text", "reply", "result")
+    if notice and not own:
+        who = "punchlist"
+    return ShownMessage(
+        message.id,
+        message.position,
+        who if who != "user" else "You",
+        message.kind,
+        text,
+        message.created_at,
+        calls,
+        notice,
+        notice and len(text) > LONG,
+    )
+
+
+def _object(content: str) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _position(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) < 10 else None
+
+
+# --- forms ------------------------------------------------------------------------------------------------
+
+
+def write(request: PageRequest) -> Redirect:
+    """Queue a message; the agent of the chat gets it when it is idle."""
+    services = request.services
+    conversation = services.conversations.get(request.parameters["chat"])
+    slug = json.loads(conversation.metadata).get("missionSlug")
+    if slug is not None and services.missions.get(slug).status == "archived":
+        raise IllegalTransition(f"Mission {slug!r} is archived, so its agents do not answer.")
+    scope = Scope(conversation.id, request.actor)
+    MessageQueue(services.store, services.conversations).add(scope, request.posted("text"))
+    return Redirect(f"/chats/{conversation.id}", "")
+
+
+def control_run(request: PageRequest) -> Redirect:
+    """Pause, resume, redirect or stop a run."""
+    runs, scope, id = request.services.runs, request.scope(), request.parameters["run"]
+    match request.posted("do"):
+        case "pause":
+            run = runs.pause(scope, id, request.posted("reason"))
+        case "resume":
+            run = runs.resume(scope, id)
+        case "redirect":
+            run = runs.redirect(scope, id, request.posted("text"))
+        case "stop":
+            run = runs.stop(scope, id, request.posted("reason"))
+        case other:
+            raise IllegalTransition(f"A run cannot be told to {excerpt(other)!r}.")
+    state = f"{run.wish.value} requested" if run.wish else run.status.value
+    return Redirect(request.posted("next") or f"/runs/{run.id}", f"Run {run.id[-8:]}: {state}.")

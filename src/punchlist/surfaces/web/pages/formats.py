@@ -1,0 +1,92 @@
+"""How pages write times, amounts and text. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from markupsafe import Markup, escape
+
+from punchlist.kernel.clock import parse_timestamp
+
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+_MINUTE: Final = 60
+_SOON: Final = timedelta(days=2)
+
+
+def ago(stamp: str | None, now: datetime) -> Markup:
+    """A moment relative to now, with the exact time as a tooltip; the browser keeps it current."""
+    if not stamp:
+        return Markup("")
+    moment = parse_timestamp(stamp)
+    seconds = (now - moment).total_seconds()
+    text = (
+        f"in {span(-seconds)}" if seconds <= -_MINUTE else "just now" if seconds < _MINUTE else f"{span(seconds)} ago"
+    )
+    exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(stamp, exact, text)
+
+
+def span(seconds: float) -> str:
+    """A duration in its largest unit: `3 d`, `2 h`, `5 min`, `12 s`."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{seconds:.1f} s" if 0 < seconds < 10 else f"{int(seconds)} s"
+
+
+def day(stamp: str | None) -> str:
+    return stamp[:10] if stamp else ""
+
+
+def clock(stamp: str | None) -> str:
+    """Hours, minutes and seconds."""
+    return stamp[11:19] if stamp else ""
+
+
+def money(dollars: float) -> str:
+    return "$0" if not dollars else f"${dollars:.4f}" if dollars < 0.01 else f"${dollars:,.2f}"
+
+
+def amount(number: float) -> str:
+    """`1.2k`, `3.4M`."""
+    for size, unit in ((1_000_000, "M"), (10_000, "k")):
+        if abs(number) >= size:
+            return f"{number / (1_000_000 if unit == 'M' else 1_000):.1f}{unit}"
+    return f"{number:,.0f}"
+
+
+def value(number: float | None) -> str:
+    """A reading of a metric, without needless digits."""
+    return "–" if number is None else f"{number:,.4g}" if abs(number) < 10_000 else f"{number:,.0f}"
+
+
+def words(name: str) -> str:
+    """An identifier as words: `in_progress` becomes `in progress`."""
+    return name.replace("_", " ")
+
+
+def deadline_state(deadline: str | None, overdue: bool, due: datetime | None, now: datetime) -> str:
+    """`overdue`, `soon`, `later`, or nothing without a deadline."""
+    if deadline is None:
+        return ""
+    if overdue:
+        return "overdue"
+    return "soon" if due is not None and due - now <= _SOON else "later"
+
+
+def diff_lines(text: str) -> Markup:
+    """A unified diff with a class per line."""
+    return Markup("").join(_diff_spans(text))
+
+
+def _diff_spans(text: str) -> Iterator[Markup]:
+    for line in text.splitlines():
+        kind = "add" if line[:1] == "+" else "del" if line[:1] == "-" else "at" if line[:2] == "@@" else "same"
+        yield Markup('<span class="{}">{}</span>').format(kind, escape(line) or " ")
+
+
+def is_diff(text: str) -> bool:
+    lines = text.splitlines()
+    return any(line.startswith(("--- ", "@@ ")) for line in lines[:40]) and any(line[:1] in "+-" for line in lines)

@@ -1,0 +1,44 @@
+"""Markdown of agents and people as safe HTML: parsed without raw HTML, then reduced to a list of elements."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+MAX_LENGTH: Final = 100_000
+"""Longer text is shown as it is, since parsing it would delay the page."""
+_TAGS: Final = {
+    *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a"),
+    *("h1", "h2", "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"),
+}
+
+
+def render_markdown(text: str) -> Markup:
+    import nh3
+
+    from punchlist.kernel.text import visible_block
+
+    shown = visible_block(text)
+    if len(shown) > MAX_LENGTH:
+        return Markup('<pre class="pre">{}</pre>').format(shown)
+    html = nh3.clean(
+        _parser().render(shown),
+        tags=_TAGS,
+        attributes={"a": {"href"}, "ol": {"start"}},
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+    )
+    return Markup(html)
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    # Images are not rendered: a page of an agent must not make the browser fetch anything.
+    return MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"]).disable("image")

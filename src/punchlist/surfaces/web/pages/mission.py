@@ -1,0 +1,104 @@
+"""`/missions/SLUG`: goals, pillars, metrics with their plots, directives, chats, and the state of the work."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from punchlist.missions.usage import MissionUsageService
+from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
+from punchlist.views.board import BoardFilter, read_board
+from punchlist.views.metrics import read_metric
+
+_POINTS: Final = 120
+
+
+def mission(request: PageRequest) -> Page:
+    services, slug = request.services, request.parameters["mission"]
+    board = read_board(services.store, slug, BoardFilter(), limit=1)
+    plots = {
+        view.metric.slug: read_metric(services.store, slug, view.metric.slug, points=_POINTS) for view in board.metrics
+    }
+    usage = MissionUsageService(services.store).mission(board.mission.id)
+    pillars = [
+        {
+            "pillar": state.pillar,
+            "strategies": state.strategies,
+            "metrics": [view for view in board.metrics if view.pillar_slug == state.pillar.slug],
+            "usage": usage.pillars.get(state.pillar.id),
+        }
+        for state in board.pillars
+    ]
+    values = {
+        "board": board,
+        "pillars": pillars,
+        "plots_by_slug": plots,
+        "usage": usage.usage,
+        "directives": services.directives.list(slug),
+        "runs": services.runs.list(mission_id=board.mission.id, ended=True, limit=8),
+        "recommendations": [],
+    }
+    return Page("mission.html", board.mission.name, values, section=f"mission:{slug}", mission=slug)
+
+
+def chats(request: PageRequest) -> Page:
+    services, slug = request.services, request.parameters["mission"]
+    found = services.missions.get(slug)
+    rows: list[dict[str, Any]] = [
+        _chat(request, "Mission chat", "The Lead reviews and decides here.", found.conversation_id)
+    ]
+    for state in services.missions.pillars(found):
+        pillar = state.pillar
+        rows += [
+            _chat(request, pillar.name, "The owner plans here.", pillar.conversation_id),
+            _chat(request, f"[TODOs] {pillar.name}", "The owner executes todos here.", pillar.todo_conversation_id),
+        ]
+    return Page("chats.html", found.name, {"mission": found, "chats": rows}, section=f"mission:{slug}", mission=slug)
+
+
+def _chat(request: PageRequest, name: str, purpose: str, id: str) -> dict[str, Any]:
+    services = request.services
+    last = services.conversations.last_message(id)
+    runs = [run for run in services.runs.list(limit=200) if run.conversation_id == id]
+    return {
+        "name": name,
+        "purpose": purpose,
+        "id": id,
+        "messages": last.messages if last else 0,
+        "at": last.at if last else None,
+        "run": runs[0] if runs else None,
+    }
+
+
+# --- forms ------------------------------------------------------------------------------------------------
+
+
+def start_cycle(request: PageRequest) -> Redirect:
+    from punchlist.engine.periodic import enqueue_cycle
+
+    slug = request.parameters["mission"]
+    found = request.services.missions.get(slug)
+    enqueue_cycle(request.services.store, request.scope(found.conversation_id), found)
+    return Redirect(f"/missions/{slug}/runs", "A planning cycle is queued. A worker executes it.")
+
+
+def add_directive(request: PageRequest) -> Redirect:
+    slug = request.parameters["mission"]
+    request.services.directives.add(
+        request.scope(), slug, request.posted("text"), until=request.posted("until") or None
+    )
+    return Redirect(f"/missions/{slug}", "Every agent of the mission reads it from now on.")
+
+
+def end_directive(request: PageRequest) -> Redirect:
+    slug, number = request.parameters["mission"], request.parameters["number"]
+    request.services.directives.end(request.scope(), slug, int(number))
+    return Redirect(f"/missions/{slug}", "The directive no longer holds.")
+
+
+def record_reading(request: PageRequest) -> Redirect:
+    from punchlist.missions.metrics.status import parse_number
+
+    slug, metric = request.parameters["mission"], request.parameters["metric"]
+    value = parse_number(request.posted("value"))
+    request.services.metrics.record(request.scope(), slug, metric, value, note=request.posted("note"))
+    return Redirect(f"/missions/{slug}", "Recorded.")

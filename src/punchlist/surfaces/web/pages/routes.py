@@ -1,0 +1,271 @@
+"""Routes of the pages: a request becomes a `PageRequest`, and what a page returns becomes a response."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from mimetypes import guess_type
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from punchlist.errors import PunchlistError
+from punchlist.kernel.actors import Role
+from punchlist.kernel.clock import parse_timestamp, timestamp
+from punchlist.surfaces.web.context import RequestContext, context_of
+from punchlist.surfaces.web.pages import (
+    agents,
+    attention,
+    board,
+    chat,
+    conversations,
+    flow,
+    inbox_answers,
+    mission,
+    new_mission,
+    runs,
+    search,
+    settings,
+    todo,
+    todo_forms,
+)
+from punchlist.surfaces.web.pages.compression import accepts_gzip, compressed, compressed_file
+from punchlist.surfaces.web.pages.page import FormFunction, Page, PageFunction, PageRequest, Redirect
+from punchlist.surfaces.web.pages.render import STATIC, render
+from punchlist.surfaces.web.problems import STATUS, error_problem
+from punchlist.views.live import newest_event
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+FLASH: Final = "punchlist-flash"
+SEEN: Final = "punchlist-seen"
+_NEW_VISIT: Final = timedelta(minutes=30)
+"""Time without a look at the attention page after which the next look is a new visit."""
+_MAX_FLASH: Final = 2_000
+_YEAR: Final = 365 * 24 * 3_600
+FRAGMENT_HEADER: Final = "fragment"
+
+PAGES: Final[dict[str, PageFunction]] = {
+    "/": attention.attention,
+    "/search": search.search,
+    "/agents": agents.agents,
+    "/settings": settings.settings,
+    "/conversations": conversations.conversations,
+    "/chats/{chat}": chat.chat,
+    "/chats/{chat}/todos": conversations.lists,
+    "/runs": runs.runs,
+    "/runs/{run}": runs.run,
+    "/turns/{turn}": runs.turn,
+    "/todos/{todo}": todo.todo,
+    "/todos/{todo}/history": todo.history,
+    "/missions/new": new_mission.new_mission,
+    "/missions/{mission}": mission.mission,
+    "/missions/{mission}/board": board.board,
+    "/missions/{mission}/chats": mission.chats,
+    "/missions/{mission}/runs": runs.runs,
+    "/missions/{mission}/flow": flow.flow,
+    "/missions/{mission}/new": todo_forms.new_todo,
+}
+FORMS: Final[dict[str, FormFunction]] = {
+    "/inbox/{id}": inbox_answers.answer,
+    "/chats/{chat}": chat.write,
+    "/runs/{run}": chat.control_run,
+    "/todos/{todo}/edit": todo_forms.edit_todo,
+    "/todos/{todo}/{action}": todo_forms.change_todo,
+    "/missions": new_mission.create_mission,
+    "/missions/{mission}/todos": todo_forms.create_todo,
+    "/missions/{mission}/bulk": todo_forms.change_many,
+    "/missions/{mission}/cycle": mission.start_cycle,
+    "/missions/{mission}/directives": mission.add_directive,
+    "/missions/{mission}/directives/{number:int}/end": mission.end_directive,
+    "/missions/{mission}/metrics/{metric}": mission.record_reading,
+}
+"""By path, most specific first."""
+
+
+def page_routes() -> list[BaseRoute]:
+    return [
+        *(Route(path, _page_handler(page), methods=["GET"]) for path, page in PAGES.items()),
+        *(Route(path, _form_handler(form), methods=["POST"]) for path, form in FORMS.items()),
+        Route("/static/{name}", _static, methods=["GET"]),
+        Route("/manifest.webmanifest", _manifest, methods=["GET"]),
+        Route("/service-worker.js", _service_worker, methods=["GET"]),
+    ]
+
+
+# --- pages ------------------------------------------------------------------------------------------------
+
+
+def _page_handler(page: PageFunction) -> Handler:
+    async def handler(request: Request) -> Response:
+        context = context_of(request)
+        fragment = FRAGMENT_HEADER in request.headers
+        visit = _seen(request, context)
+
+        def work() -> tuple[str, Page, int]:
+            # Read first: an event that the page does not show yet arrives after it.
+            last = newest_event(context.services.store)
+            made = _page_request(request, context, {}, visit[0])
+            try:
+                found = page(made)
+            except PunchlistError as error:
+                found = _error_page(error)
+            waiting = sum(context.services.inbox.counts().values())
+            values = {
+                **found.values,
+                "title": found.title,
+                "section": found.section,
+                "frame": _frame(context, found, waiting, last, _flash(request)),
+            }
+            return render(found.template, values, context.now, fragment=fragment), found, waiting
+
+        html, found, waiting = await context.web.call_in_thread(work)
+        response = HTMLResponse(html, found.status, {"Waiting": str(waiting), "Vary": "Fragment"})
+        if not fragment:
+            if FLASH in request.cookies:
+                response.delete_cookie(FLASH, httponly=True, samesite="strict", secure=context.web.secure)
+            if found.marks_seen:
+                _set_cookie(response, context, SEEN, "|".join(each or "" for each in visit), _YEAR)
+        return compressed(request, response)
+
+    return handler
+
+
+def _page_request(
+    request: Request, context: RequestContext, form: dict[str, list[str]], seen_until: str | None
+) -> PageRequest:
+    return PageRequest(
+        context.services,
+        context.principal.actor,
+        context.principal.csrf or "",
+        request.url.path,
+        {name: str(value) for name, value in request.path_params.items()},
+        parse_qs(request.url.query, max_num_fields=100),
+        form,
+        seen_until,
+    )
+
+
+def _frame(
+    context: RequestContext, page: Page, waiting: int, last_event: int, flash: dict[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        "csrf": context.principal.csrf or "",
+        "person": context.principal.name,
+        "can_write": context.principal.can_write and context.principal.role is not Role.VIEWER,
+        "missions": context.services.missions.list(),
+        "mission": page.mission,
+        "waiting": waiting,
+        "flash": flash,
+        "events": f"/api/v1/events?after={last_event}",
+    }
+
+
+def _error_page(error: PunchlistError) -> Page:
+    status = STATUS.get(error.code, 500)
+    title = {404: "Not found", 403: "Not allowed"}.get(status, "That did not work")
+    return Page("error.html", title, {"message": str(error), "back": "/"}, status=status)
+
+
+# --- forms ------------------------------------------------------------------------------------------------
+
+
+def _form_handler(form: FormFunction) -> Handler:
+    """A redirect for browsers without scripts, JSON for our own script."""
+
+    async def handler(request: Request) -> Response:
+        context = context_of(request)
+        text = (await request.body()).decode("utf-8", "replace")
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=2_000)
+        made = _page_request(request, context, fields, None)
+        scripted = "application/json" in request.headers.get("accept", "")
+        try:
+            done = await context.web.call_in_thread(form, made)
+        except PunchlistError as error:
+            if scripted:
+                return error_problem(error)
+            done = Redirect(_back(request), str(error), warning=True)
+        if scripted:
+            return JSONResponse({"to": done.to, "message": done.message, "warning": done.warning})
+        response = RedirectResponse(done.to if done.to.startswith("/") else "/", 303)
+        if done.message:
+            flash = json.dumps({"message": done.message[:_MAX_FLASH], "warning": done.warning})
+            _set_cookie(response, context, FLASH, base64.urlsafe_b64encode(flash.encode()).decode(), 60)
+        return response
+
+    return handler
+
+
+def _back(request: Request) -> str:
+    """The page that has the form."""
+    path = request.url.path
+    return path if path in ("/", "/missions/new") else {"/missions": "/missions/new"}.get(path, "/")
+
+
+def _flash(request: Request) -> dict[str, Any] | None:
+    try:
+        found = json.loads(base64.urlsafe_b64decode(request.cookies.get(FLASH, "")))
+        return {"message": str(found["message"]), "warning": bool(found["warning"])}
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _seen(request: Request, context: RequestContext) -> tuple[str | None, str]:
+    """When the visit before this one ended, and now."""
+    now = context.now
+    before, _, last = request.cookies.get(SEEN, "").partition("|")
+    try:
+        idle = now - parse_timestamp(last)
+        since = last if idle > _NEW_VISIT else before
+        return (timestamp(parse_timestamp(since)) if since else None), timestamp(now)
+    except (ValueError, TypeError):
+        return None, timestamp(now)
+
+
+def _set_cookie(response: Response, context: RequestContext, name: str, value: str, seconds: int) -> None:
+    response.set_cookie(name, value, max_age=seconds, httponly=True, samesite="strict", secure=context.web.secure)
+
+
+# --- files ------------------------------------------------------------------------------------------------
+
+
+async def _static(request: Request) -> Response:
+    name = request.path_params["name"]
+    file = STATIC / name
+    if file.parent != STATIC or not file.is_file():
+        return Response("Not found", 404)
+    # Addresses contain the hash of the content.
+    forever = "public, max-age=31536000, immutable" if request.url.query else "no-cache"
+    headers = {"Cache-Control": forever, "Vary": "Accept-Encoding"}
+    if not accepts_gzip(request):
+        return FileResponse(file, headers=headers)
+    headers["Content-Encoding"] = "gzip"
+    return Response(compressed_file(file), headers=headers, media_type=guess_type(file.name)[0])
+
+
+async def _service_worker(request: Request) -> Response:
+    del request
+    return FileResponse(STATIC / "service-worker.js", headers={"Cache-Control": "no-cache"})
+
+
+async def _manifest(request: Request) -> Response:
+    del request
+    content = {
+        "name": "Punchlist",
+        "short_name": "Punchlist",
+        "start_url": "/",
+        "scope": "/",
+        "display": "standalone",
+        "background_color": "#f6f5f3",
+        "theme_color": "#c2410c",
+        "icons": [
+            {"src": "/static/icon.svg", "sizes": "any", "type": "image/svg+xml", "purpose": "any"},
+            {"src": "/static/icon-maskable.svg", "sizes": "any", "type": "image/svg+xml", "purpose": "maskable"},
+        ],
+    }
+    return Response(json.dumps(content), media_type="application/manifest+json")

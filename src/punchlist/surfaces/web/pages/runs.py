@@ -1,0 +1,118 @@
+"""`/runs` and `/runs/ID`: background runs, and the timeline of one with its model and tool calls."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.runs.lifecycle import OPEN, RunStatus
+from punchlist.surfaces.web.pages import plots
+from punchlist.surfaces.web.pages.page import Page, PageRequest
+from punchlist.views.run_timeline import RunTimeline, read_timeline, read_turn_timeline
+from punchlist.views.runs import read_runs
+
+PAGE: Final = 100
+_BINS: Final = 240
+
+
+def runs(request: PageRequest) -> Page:
+    services, slug = request.services, request.parameters.get("mission")
+    status = request.get("status")
+    if status and status not in list(RunStatus):
+        raise InvalidInput(f"status: must be one of {', '.join(RunStatus)}")
+    page = read_runs(
+        services.store,
+        mission=slug,
+        status=RunStatus(status) if status else None,
+        cursor=request.get("cursor") or None,
+    )
+    titles = {}
+    for run in page.runs:
+        if run.todo_id is not None:
+            titles[run.id] = _title(request, run.todo_id)
+    values = {
+        "runs": page.runs,
+        "titles": titles,
+        "mission": services.missions.get(slug) if slug else None,
+        "statuses": [each.value for each in RunStatus],
+        "status": status,
+        "path": request.path,
+        "next_page": request.link(cursor=page.cursor) if page.cursor else None,
+    }
+    return Page("runs.html", "Runs", values, section=f"mission:{slug}" if slug else "runs", mission=slug)
+
+
+def run(request: PageRequest) -> Page:
+    services = request.services
+    found = services.runs.find(request.parameters["run"])
+    failed_only = request.get("show") == "failed"
+    timeline = read_timeline(services.store, found.id, failed_only=failed_only, page=_page(request), size=PAGE)
+    slug = None
+    if found.mission_id is not None:
+        missions = services.missions.list(archived=True)
+        slug = next((mission.slug for mission in missions if mission.id == found.mission_id), None)
+    values: dict[str, Any] = {
+        "run": found,
+        "title": _title(request, found.todo_id) if found.todo_id else f"{found.kind.value.capitalize()} run",
+        "slug": slug,
+        "is_open": found.status in OPEN,
+        "timeline": timeline,
+        "rows": _rows(timeline),
+        "strip": plots.strip(timeline.bins(_BINS)),
+        "failed_only": failed_only,
+        "links": _links(request, timeline),
+    }
+    return Page("run.html", values["title"], values, section=f"mission:{slug}" if slug else "runs", mission=slug)
+
+
+def turn(request: PageRequest) -> Page:
+    """The timeline of a turn outside of runs."""
+    services = request.services
+    found = services.conversations.turn(request.parameters["turn"])
+    failed_only = request.get("show") == "failed"
+    timeline = read_turn_timeline(services.store, found.id, failed_only=failed_only, page=_page(request), size=PAGE)
+    values: dict[str, Any] = {
+        "turn": found,
+        "conversation": services.conversations.get(found.conversation_id),
+        "timeline": timeline,
+        "rows": _rows(timeline),
+        "strip": plots.strip(timeline.bins(_BINS)),
+        "failed_only": failed_only,
+        "links": _links(request, timeline),
+    }
+    return Page("turn.html", f"Turn of {found.agent_id}", values, section="conversations")
+
+
+def _rows(timeline: RunTimeline) -> list[dict[str, Any]]:
+    whole = max(timeline.seconds, 0.001)
+    return [
+        {
+            "step": step,
+            "bar": plots.bar(step.offset / whole, step.seconds / whole, "failed" if step.failed else step.kind),
+        }
+        for step in timeline.steps
+    ]
+
+
+def _links(request: PageRequest, timeline: RunTimeline) -> dict[str, str | None]:
+    page, last = timeline.page, timeline.pages
+    return {
+        "first": request.link(page="1") if page > 1 else None,
+        "before": request.link(page=str(page - 1)) if page > 1 else None,
+        "after": request.link(page=str(page + 1)) if page < last else None,
+        "last": request.link(page=str(last)) if page < last else None,
+        "all": request.link(show=None, page=None),
+        "failed": request.link(show="failed", page=None),
+    }
+
+
+def _page(request: PageRequest) -> int:
+    given = request.get("page")
+    return max(1, int(given)) if given.isdecimal() and len(given) < 7 else 1
+
+
+def _title(request: PageRequest, todo_id: str) -> str:
+    try:
+        return request.services.mission_todos.get(todo_id).title
+    except NotFound:
+        return todo_id

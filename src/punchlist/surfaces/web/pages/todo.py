@@ -1,0 +1,135 @@
+"""`/todos/ID`: a mission todo with history, marks, evidence, cost and execution chat; also the drawer of the board."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from punchlist.missions.config.policy import cadence_of
+from punchlist.missions.todos import deadlines
+from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
+from punchlist.surfaces.web.pages.chat import chat_values
+from punchlist.surfaces.web.pages.formats import deadline_state
+from punchlist.surfaces.web.pages.inbox_items import request_card
+from punchlist.surfaces.web.pages.moves import moves_from
+from punchlist.surfaces.web.pages.page import Page, PageRequest
+from punchlist.views.todo_detail import PAGE, TodoDetail, read_detail, read_history
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from punchlist.missions.model import MissionTodo
+
+MAX_EVIDENCE: Final = 200
+_MAX_ARGUMENTS: Final = 20_000
+
+
+def todo(request: PageRequest) -> Page:
+    values = read(request, request.parameters["todo"])
+    mission = values["mission"]
+    chat = chat_values(request, values["conversation_id"], limit=30)
+    return Page(
+        "todo.html",
+        values["todo"].title,
+        {"detail": values, "close_url": f"/missions/{mission.slug}/board", "chat": chat},
+        section=f"mission:{mission.slug}",
+        mission=mission.slug,
+    )
+
+
+def history(request: PageRequest) -> Page:
+    """The changes of a todo, a page at a time."""
+    services = request.services
+    found = services.mission_todos.find(None, request.parameters["todo"])
+    after = request.get("after")
+    entries = read_history(services.store, found, after=int(after) if after.isdecimal() and len(after) < 10 else 0)
+    more = request.link(after=str(entries[-1].version)) if len(entries) == PAGE else None
+    return Page("history.html", f"History of {found.title}", {"todo": found, "entries": entries, "more": more})
+
+
+def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
+    """The values of the panel."""
+    services, now = request.services, request.services.store.clock()
+    detail = read_detail(services.store, services.mission_todos.find(None, todo_id).id)
+    found = detail.todo
+    capacity = services.mission_todos.capacity(detail.mission.slug)
+    cards = [request_card(services, item, now) for item in services.inbox.list() if item.todo_id == found.id]
+    return {
+        "todo": found,
+        "mission": detail.mission,
+        "pillar": detail.pillar,
+        "conversation_id": detail.conversation_id,
+        "chat_url": f"/chats/{detail.conversation_id}",
+        "deadline": _deadline(detail, now),
+        "marks": marks(detail),
+        "moves": [move for move in moves_from(found.status, capacity, request.actor.role) if move.action]
+        if found.status in OPEN
+        else [],
+        "editable": found.status in OPEN,
+        "requests": cards,
+        "check": _check_text(found),
+        "check_result": json.loads(found.check_result) if found.check_result else None,
+        "usage": detail.usage.usage,
+        "runs": detail.runs,
+        "evidence": [
+            {
+                "id": call.call_id,
+                "tool": call.tool,
+                "status": call.status,
+                "summary": call.summary,
+                "at": call.at,
+                "arguments": _arguments(detail.arguments.get(call.call_id, "")),
+            }
+            for call in detail.usage.evidence[-MAX_EVIDENCE:]
+        ],
+        "metrics": [view.metric for view in services.metrics.views(detail.mission.slug)],
+        "answered": detail.answered,
+        "history": detail.history,
+        "more_history": f"/todos/{found.id}/history" if len(detail.history) == PAGE else None,
+        "extra": None,
+    }
+
+
+def marks(detail: TodoDetail) -> list[tuple[str, str, str]]:
+    """Name, state and explanation of the four marks: claimed, evidenced, checked, accepted."""
+    todo, calls = detail.todo, [call for call in detail.usage.evidence if call.status == "success"]
+    result = json.loads(todo.check_result) if todo.check_result else None
+    checked = ("yes" if result["passed"] else "no") if result else ""
+    has_check = todo.completion_check is not None
+    return [
+        ("Claimed", "yes" if todo.worked_at or todo.outcome else "", "The worker reported a result."),
+        ("Evidenced", "yes" if calls else "", f"{len(calls)} successful tool calls."),
+        ("Checked", checked, "The check of the todo." if has_check else "The todo has no check."),
+        ("Accepted", "yes" if todo.status is TodoStatus.COMPLETED else "", "The Lead or a person completed it."),
+    ]
+
+
+def _deadline(detail: TodoDetail, now: datetime) -> str:
+    todo = detail.todo
+    if todo.deadline is None:
+        return ""
+    due = deadlines.due_at(todo.deadline, cadence_of(detail.mission).timezone)
+    return deadline_state(todo.deadline, due <= now, due, now) if todo.status in OPEN else "later"
+
+
+def _check_text(todo: MissionTodo) -> str:
+    if todo.completion_check is None:
+        return ""
+    check = json.loads(todo.completion_check)
+    if "command" in check:
+        return " ".join(check["command"])
+    if "metric" in check:
+        level = f"at most {check['atMost']}" if "atMost" in check else f"at least {check.get('atLeast')}"
+        return f"{check['metric']}: {level}"
+    return str(check.get("name", todo.completion_check))
+
+
+def _arguments(text: str) -> str:
+    """The arguments for reading: a single text as it is, others as indented JSON."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return text[:_MAX_ARGUMENTS]
+    if isinstance(found, dict) and len(found) == 1 and isinstance(next(iter(found.values())), str):
+        return str(next(iter(found.values())))[:_MAX_ARGUMENTS]
+    return json.dumps(found, indent=2, ensure_ascii=False)[:_MAX_ARGUMENTS]

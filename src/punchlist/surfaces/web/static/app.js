@@ -1,0 +1,147 @@
+// What every page has: keys, search, theme, sidebar, relative times.
+
+import "./live.js";
+import { toast } from "./forms.js";
+
+const root = document.documentElement;
+const body = document.body;
+
+// --- theme and sidebar --------------------------------------------------------------------------------------
+
+const themes = ["system", "light", "dark"];
+function showTheme() {
+  document.querySelector("[data-theme-name]").textContent = root.dataset.theme ?? "system";
+}
+document.querySelector("[data-theme-switch]")?.addEventListener("click", () => {
+  const next = themes[(themes.indexOf(root.dataset.theme ?? "system") + 1) % themes.length];
+  if (next === "system") delete root.dataset.theme;
+  else root.dataset.theme = next;
+  localStorage.setItem("theme", next);
+  showTheme();
+});
+showTheme();
+
+const sidebar = document.querySelector("#sidebar");
+function fold() {
+  localStorage.setItem("folded", root.classList.toggle("folded") ? "yes" : "no");
+}
+document.querySelector("[data-fold]").addEventListener("click", () =>
+  sidebar.classList.contains("open") ? showMenu(false) : fold(),
+);
+const menu = document.querySelector("[data-menu]");
+function showMenu(open) {
+  sidebar.classList.toggle("open", open);
+  menu.setAttribute("aria-expanded", open);
+  if (open) sidebar.querySelector("a").focus();
+}
+menu.addEventListener("click", () => showMenu(!sidebar.classList.contains("open")));
+
+// --- search -------------------------------------------------------------------------------------------------
+
+const palette = document.querySelector("#palette");
+const query = palette.querySelector("input");
+const results = palette.querySelector(".results");
+let asked = 0;
+
+function openPalette() {
+  palette.showModal();
+  query.select();
+  search();
+}
+async function search() {
+  const number = ++asked;
+  const response = await fetch(`/search?${new URLSearchParams({ q: query.value })}`, { headers: { Fragment: "live" } });
+  if (number !== asked || !response.ok) return;
+  const found = document.createRange().createContextualFragment(await response.text());
+  results.replaceChildren(...found.querySelectorAll("[data-result]"));
+  select(0);
+}
+const links = () => [...results.querySelectorAll("a")];
+function select(index) {
+  const all = links();
+  all.forEach((link, at) => link.setAttribute("aria-selected", at === index));
+  all[index]?.scrollIntoView({ block: "nearest" });
+}
+let waiting;
+query.addEventListener("input", () => {
+  clearTimeout(waiting);
+  waiting = setTimeout(search, 80);
+});
+query.addEventListener("keydown", (event) => {
+  const all = links();
+  const at = all.findIndex((link) => link.getAttribute("aria-selected") === "true");
+  if (event.key === "ArrowDown") select(Math.min(at + 1, all.length - 1));
+  else if (event.key === "ArrowUp") select(Math.max(at - 1, 0));
+  else if (event.key === "Enter") all[at]?.click();
+  else return;
+  event.preventDefault();
+});
+palette.addEventListener("click", (event) => event.target === palette && palette.close());
+document.querySelector("[data-palette]").addEventListener("click", (event) => {
+  event.preventDefault();
+  openPalette();
+});
+
+// --- keys ---------------------------------------------------------------------------------------------------
+
+const sheet = document.querySelector("#keys");
+document.querySelector("[data-keys]")?.addEventListener("click", () => sheet.showModal());
+let prefix = "";
+document.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    return palette.open ? palette.close() : openPalette();
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.nodeName) && document.activeElement.type !== "checkbox") return;
+  const mission = location.pathname.match(/^\/missions\/([^/]+)/)?.[1];
+  const goes = { ga: "/", gb: mission && `/missions/${mission}/board`, gm: mission && `/missions/${mission}`, gc: "/conversations", gr: "/runs" };
+  const to = goes[prefix + event.key];
+  prefix = event.key === "g" ? "g" : "";
+  if (to) location.assign(to);
+  else if (event.key === "?") sheet.showModal();
+  else if (event.key === "[") fold();
+  else if (event.key === "Escape" && sidebar.classList.contains("open")) showMenu(false);
+  else {
+    const target = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    if (!target) {
+      if (event.key === "c" && document.querySelector("[data-new]")) location.assign(document.querySelector("[data-new]").href);
+      return;
+    }
+    event.preventDefault();
+    if (target.nodeName === "A") target.click();
+    else target.focus();
+  }
+});
+
+// --- times --------------------------------------------------------------------------------------------------
+
+const units = [[86400, "d"], [3600, "h"], [60, "min"]];
+const span = (seconds) => {
+  const [size, unit] = units.find(([each]) => seconds >= each) ?? [1, "s"];
+  return `${Math.floor(seconds / size)} ${unit}`;
+};
+setInterval(() => {
+  for (const time of document.querySelectorAll("time[data-ago]")) {
+    const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
+    const text = seconds <= -60 ? `in ${span(-seconds)}` : seconds < 60 ? "just now" : `${span(seconds)} ago`;
+    if (time.textContent !== text) time.textContent = text;
+  }
+}, 20000);
+
+// --- parts of single pages ----------------------------------------------------------------------------------
+
+if (document.querySelector("[data-board]")) import("./board.js");
+if (document.querySelector("[data-chat]")) import("./chat.js");
+if (document.querySelector("[data-push]")) import("./push.js");
+for (const input of document.querySelectorAll("input[type=file][data-into]")) {
+  input.addEventListener("change", async () => {
+    const file = input.files[0];
+    if (!file) return;
+    if (file.size > 200_000) return toast("The file is larger than 200 kB.", true);
+    document.querySelector(input.dataset.into).value = await file.text();
+  });
+}
+if ("serviceWorker" in navigator) navigator.serviceWorker.register("/service-worker.js").catch(() => {});
+body.classList.add("ready");
+performance.mark("ready");

@@ -1,0 +1,139 @@
+// Keeps the page current: an event from the server refreshes the live part of the page, at most one request at a time.
+
+import { morph } from "./morph.js";
+
+const region = document.querySelector("[data-live]");
+let running = null;
+let again = false;
+let stale = false;
+
+export async function refresh(url = location.href) {
+  if (running) {
+    again = true;
+    return running;
+  }
+  running = load(url).finally(() => {
+    running = null;
+    if (again) {
+      again = false;
+      refresh();
+    }
+  });
+  return running;
+}
+
+async function load(url) {
+  const response = await fetch(url, { headers: { Fragment: "live", Accept: "text/html" } });
+  if (response.status === 401) return location.reload();
+  if (!response.headers.get("content-type")?.startsWith("text/html")) return;
+  const next = document.createElement("div");
+  next.append(document.createRange().createContextualFragment(await response.text()));
+  const before = new Map([...region.querySelectorAll("[data-todo]")].map((card) => [card.id, card.dataset.status]));
+  morph(region, next);
+  for (const card of region.querySelectorAll("[data-todo]")) {
+    if (before.size && before.get(card.id) !== card.dataset.status) highlight(card);
+  }
+  const count = response.headers.get("Waiting");
+  if (count !== null) showWaiting(Number(count));
+  document.dispatchEvent(new CustomEvent("refreshed"));
+}
+
+function highlight(card) {
+  card.classList.add("changed");
+  card.addEventListener("animationend", () => card.classList.remove("changed"), { once: true });
+}
+
+function showWaiting(count) {
+  for (const place of document.querySelectorAll("[data-inbox-count]")) {
+    const shown = document.createElement("span");
+    shown.className = "count";
+    shown.textContent = count;
+    place.replaceChildren(...(count ? [shown] : []));
+  }
+  navigator.setAppBadge?.(count).catch(() => {});
+}
+
+// Opens an address in the live part without leaving the page: the drawer, filters, "show more".
+export async function visit(url, { push = true } = {}) {
+  if (push) history.pushState(null, "", url);
+  await refresh(url);
+}
+
+addEventListener("popstate", () => refresh(location.href));
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-soft]");
+  if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (new URL(link.href).pathname !== location.pathname) return;
+  event.preventDefault();
+  const closing = link.hasAttribute("data-close-drawer");
+  const card = new URLSearchParams(location.search).get("todo");
+  visit(link.href).then(() => {
+    if (closing) document.querySelector(`#card-${CSS.escape(card)} a`)?.focus();
+    else document.querySelector("#drawer [data-close-drawer]")?.focus({ preventScroll: true });
+  });
+});
+
+// --- events -------------------------------------------------------------------------------------------------
+
+let source;
+let timer;
+let failures = 0;
+
+// The first event is shown at once; a burst of them at most every `PAUSE` milliseconds.
+const PAUSE = 200;
+let shown = 0;
+function changed() {
+  if (document.hidden) {
+    stale = true;
+    return;
+  }
+  if (timer) return;
+  timer = setTimeout(() => {
+    timer = null;
+    shown = performance.now();
+    refresh();
+  }, Math.max(20, shown + PAUSE - performance.now()));
+}
+
+function connect(last) {
+  const url = new URL(document.body.dataset.events, location.href);
+  if (last) url.searchParams.set("after", last);
+  source = new EventSource(url);
+  let seen = last;
+  source.addEventListener("open", () => {
+    if (failures) changed();
+    failures = 0;
+    showOffline(false);
+  });
+  const note = (event) => {
+    seen = event.lastEventId || seen;
+    document.dispatchEvent(new CustomEvent("server-event", { detail: event }));
+    changed();
+  };
+  source.addEventListener("change", note);
+  source.addEventListener("position", (event) => { seen = event.lastEventId || seen; });
+  source.addEventListener("error", () => {
+    failures += 1;
+    if (failures > 1) showOffline(true);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => connect(seen), Math.min(500 * failures, 5000));
+  });
+}
+
+function showOffline(offline) {
+  let bar = document.querySelector(".offline");
+  if (offline && !bar) {
+    bar = document.createElement("div");
+    bar.className = "offline";
+    bar.setAttribute("role", "status");
+    bar.textContent = "No connection to the server. The page reconnects by itself.";
+    document.body.append(bar);
+  } else if (!offline) bar?.remove();
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && stale) {
+    stale = false;
+    refresh();
+  }
+});
+if (region && document.body.dataset.events) connect();

@@ -43,6 +43,9 @@ class Mission(NamedTuple):
     last_tick: str | None
     created_at: str
     updated_at: str
+    paused_at: str | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -51,7 +54,8 @@ class Mission(NamedTuple):
 
     def checksum(self) -> int:
         # Without `last_tick`, which changes with every cycle.
-        parts = (*self[:8], self.created_at, self.updated_at)
+        paused = (self.paused_at, self.paused_by or "", self.pause_reason or "") if self.paused_at else ()
+        parts = (*self[:8], self.created_at, self.updated_at, *paused)
         return zlib.crc32("\x1f".join(parts).encode())
 
 

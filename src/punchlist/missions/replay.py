@@ -60,6 +60,8 @@ _INSERTS: Final[dict[str, tuple[str, type[Any]]]] = {
 _UPDATES: Final[dict[str, str]] = {
     MissionAction.CHANGE_MISSION: "missions",
     MissionAction.ARCHIVE_MISSION: "missions",
+    MissionAction.PAUSE_MISSION: "missions",
+    MissionAction.RESUME_MISSION: "missions",
     MissionAction.TAKE_TICK: "missions",
     MissionAction.CHANGE_PILLAR: "pillars",
     MissionAction.CHANGE_METRIC: "metrics",

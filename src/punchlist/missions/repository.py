@@ -28,7 +28,10 @@ _MISSION_NAMES: Final = (*Mission._fields, "checksum")
 _MISSION: Final = f"SELECT {columns(_MISSION_NAMES)} FROM missions"
 _PILLAR: Final = f"SELECT {columns(Pillar._fields)} FROM pillars"
 _METRIC: Final = f"SELECT {columns(Metric._fields)} FROM metrics"
-_MISSION_CHANGES: Final = ("name", "description", "json_config", "source", "status", "updated_at", "checksum")
+_MISSION_CHANGES: Final = (
+    *("name", "description", "json_config", "source", "status", "updated_at"),
+    *("paused_at", "paused_by", "pause_reason", "checksum"),
+)
 _PILLAR_CHANGES: Final = ("name", "description", "position", "status")
 _METRIC_CHANGES: Final = (
     *("pillar_id", "name", "unit", "target", "warning", "direction", "collector", "stale_after_hours"),

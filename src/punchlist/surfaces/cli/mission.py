@@ -228,7 +228,7 @@ def list_missions(
     lines = [
         f"{mission.slug:<{widest}}  active {capacity.active}/{capacity.active_limit}, "
         f"backlog {capacity.backlog}/{capacity.backlog_limit}  {visible(mission.name)}"
-        f"{'  archived' if mission.status != 'active' else ''}"
+        f"{'  archived' if mission.status != 'active' else '  paused' if mission.paused_at else ''}"
         for mission, capacity in found
     ]
     others = not found and not archived and services.missions.list(archived=True)
@@ -238,7 +238,7 @@ def list_missions(
 
 
 def mission_json(mission: Mission, capacity: Capacity) -> dict[str, Any]:
-    names = ("id", "slug", "name", "description", "status", "conversation_id", "created_at", "updated_at")
+    names = ("id", "slug", "name", "description", "status", "conversation_id", "created_at", "updated_at", "paused_at")
     return {**camel_json(mission, *names), "lastCycle": mission.last_tick, "capacity": capacity.as_json()}
 
 
@@ -251,10 +251,13 @@ def show(
     """Show a mission's capacity and each pillar's metrics, strategies and todos."""
     from punchlist.surfaces.cli.mission_view import board_lines
     from punchlist.views.board import BoardFilter, board_json, read_board
+    from punchlist.views.health import read_health
 
     services = cli.services()
     board = read_board(services.store, slug, BoardFilter(archived=archived))
-    cli.show({**mission_json(board.mission, board.todos.capacity), **board_json(board)}, board_lines(board))
+    [health] = read_health(services.store, slug).missions
+    shown = {**mission_json(board.mission, board.todos.capacity), **board_json(board), "health": health.as_json()}
+    cli.show(shown, board_lines(board, health))
 
 
 @app.command()
@@ -269,6 +272,8 @@ def archive(cli: CliContext, slug: MissionArgument, why: RequiredReasonOption) -
 
 app.command("cycle")(mission_cycle.cycle)
 app.command("prompt")(mission_cycle.prompt)
+app.command("pause")(mission_cycle.pause)
+app.command("resume")(mission_cycle.resume)
 app.command("costs")(mission_runs.costs)
 
 

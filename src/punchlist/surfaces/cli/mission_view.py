@@ -11,6 +11,7 @@ from typing import Final
 from punchlist.checklist.render import width
 from punchlist.conversations.model import CallEvidence
 from punchlist.kernel.text import excerpt, visible, visible_block
+from punchlist.missions.budgets.service import limit_lines
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.metrics.service import MetricView
 from punchlist.missions.metrics.status import TREND_READINGS, format_number
@@ -23,9 +24,10 @@ from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
-from punchlist.surfaces.cli.plot import sparkline
 from punchlist.surfaces.cli.todo_parts import ICONS, part_lines
+from punchlist.surfaces.plot import sparkline
 from punchlist.views.board import MissionBoard
+from punchlist.views.health import MissionHealth
 from punchlist.views.todo_detail import TodoDetail
 
 _GAUGE_CELLS: Final = 10
@@ -39,7 +41,7 @@ _RESTING: Final = {
 """States in which the run of a todo in progress does not advance."""
 
 
-def board_lines(board: MissionBoard) -> Iterator[str]:
+def board_lines(board: MissionBoard, health: MissionHealth) -> Iterator[str]:
     mission, capacity = board.mission, board.todos.capacity
     archived = f"  archived {format_time(mission.updated_at)}" if mission.status != "active" else ""
     yield f"{visible(mission.name)} ({mission.slug}){archived}"
@@ -51,6 +53,7 @@ def board_lines(board: MissionBoard) -> Iterator[str]:
     if board.cadence.cron is not None:
         upcoming = f", next {format_time(board.next_cycle)}" if board.next_cycle else ""
         yield f"cadence  {visible(board.cadence.cron)} {visible(board.cadence.timezone)}{upcoming}"
+    yield from health_lines(health)
     for state in board.pillars:
         yield from _pillar_lines(board, state)
     shown = {state.pillar.id for state in board.pillars}
@@ -61,6 +64,18 @@ def board_lines(board: MissionBoard) -> Iterator[str]:
             yield from _todo_lines(board, todo)
     if board.todos.cursor:
         yield f"\nOnly the first {len(board.todos.items)} todos are shown."
+
+
+def health_lines(health: MissionHealth) -> Iterator[str]:
+    if health.mission.status != "active":
+        return
+    last = f", last successful cycle {format_time(health.last_cycle)}" if health.last_cycle else ""
+    yield f"workers  {health.workers} alive{last}"
+    spent, limits = health.today, "; ".join(limit_lines(health.limits))
+    if spent.requests or limits:
+        used = f"{spent.requests} requests, {spent.tokens:,} tokens, ${spent.cost:.2f}"
+        yield f"today    {used}{f' (limits: {limits})' if limits else ''}"
+    yield from (f"! {visible(problem)}" for problem in health.problems)
 
 
 def _pillar_lines(board: MissionBoard, state: PillarState) -> Iterator[str]:

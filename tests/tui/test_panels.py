@@ -22,6 +22,7 @@ from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.surfaces.tui.agent_options import AgentOptions
 from punchlist.surfaces.tui.app import PunchlistApp
 from punchlist.surfaces.tui.backend import Backend
+from punchlist.surfaces.tui.copy_screen import CopyScreen
 from punchlist.surfaces.tui.panels.board_moves import plan_move
 from punchlist.surfaces.tui.panels.board_screen import BoardColumn, BoardScreen
 from punchlist.surfaces.tui.slash_commands.model import DialogName
@@ -159,6 +160,22 @@ async def test_a_session_is_found_by_its_words_and_opened(services: Services) ->
         assert app.screen.query_one(Input).value == "two"
         await pilot.press("enter")
         await until(pilot, lambda: app.conversation is not None and app.conversation.session == "two")
+
+
+@pytest.mark.spec("X13")
+async def test_text_is_selected_and_copied_with_the_keyboard(services: Services) -> None:
+    scope = Scope("one", ADA)
+    services.conversations.open_turn(scope)
+    services.conversations.add_message(scope, MessageRole.USER, "Fix the parser")
+    async with panel(services, DialogName.RESUME, "one") as (app, pilot):
+        await until(pilot, lambda: app.screen.query_one(OptionList).option_count == 1)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.conversation is not None and bool(app.conversation.history.entries))
+        await pilot.press("f2")
+        await until(pilot, lambda: isinstance(app.screen, CopyScreen))
+        assert app.clipboard == "", "opening it copies nothing"
+        await pilot.press("up", "up", "home", "space", "down", "enter")
+        await until(pilot, lambda: app.clipboard.startswith("❯ Fix the parser"))
 
 
 @pytest.mark.spec("M15")

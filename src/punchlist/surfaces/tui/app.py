@@ -373,6 +373,14 @@ class PunchlistApp(App[str]):
 
         show_keys(self)
 
+    def action_copy_mode(self) -> None:
+        from punchlist.surfaces.tui.copy_screen import CopyScreen, transcript_text
+
+        if self.conversation is None:
+            self.say("Open a conversation first; copy mode shows its text.", "warning")
+        else:
+            self.push_screen(CopyScreen(transcript_text(self.conversation.history.entries)))
+
     # --- quitting -----------------------------------------------------------------------------------------------
 
     def action_interrupt_or_quit(self) -> None:

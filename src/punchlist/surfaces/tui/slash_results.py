@@ -105,7 +105,7 @@ class SlashResults:
         if dialog in own:
             own[dialog]()
         else:
-            app.open_panel(dialog, argument)
+            app.open_panel(dialog, argument, self._session)
 
     def _mode(self, argument: str) -> None:
         app = self._app

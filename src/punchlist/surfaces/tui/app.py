@@ -46,6 +46,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 MODES: Final = ("default", "auto-edit", "plan")
 """The modes that Shift+Tab goes through. `yolo` is set by `/mode` only."""
+COMMANDS_FOR: Final = {
+    "missions": "Boards are not part of the terminal application yet. `punchlist mission show` prints one.",
+    "plans": "Plans of earlier turns: `punchlist sessions show`.",
+    "runs": "Background runs: `punchlist mission runs`.",
+}
+"""What to use instead of a panel that does not exist yet."""
 QUIT_SECONDS: Final = 2.0
 REDUCED_MOTION: Final = "PUNCHLIST_REDUCED_MOTION"
 
@@ -353,8 +359,14 @@ class PunchlistApp(App[str]):
             self.say(f"The model of the next turn is {model}.")
             self._data_changed()
 
-    def open_search(self, words: str) -> None:
-        self.say(f"search {words}")
+    def open_search(self, words: str, title: str = "Search") -> None:
+        from punchlist.surfaces.tui.search_dialog import SearchDialog
+
+        def chosen(session: str | None) -> None:
+            if session is not None:
+                self.open_conversation(session)
+
+        self.push_screen(SearchDialog(title, words), chosen)
 
     def open_panel(self, dialog: DialogName, argument: str, session: str) -> None:
         """Open a panel of its own."""

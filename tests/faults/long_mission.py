@@ -83,7 +83,7 @@ class RecordedModel:
         outage = self._folder / "outage"
         available = not outage.exists() or now >= datetime.fromisoformat(outage.read_text())
         prompt, replies = _prompt(request)
-        state = request.messages[-1].text if len(request.messages) > request.stable else ""
+        state = request.messages[-1].text if len(request.messages) > (request.stable or 0) else ""
         self._record(now, request, prompt, state, available)
         if not available:
             raise ModelBusy("The model is overloaded.")
@@ -180,7 +180,7 @@ def simulate(services: Services, folder: Path) -> Callable[[AgentDefinition], Re
     worker._RECOVERY_INTERVAL = 0.1  # type: ignore[misc]
     worker._POLL_INTERVAL = 0.02  # type: ignore[misc]
     for module in (turns, cycle, execute):
-        module.POLL_INTERVAL = 0.02  # type: ignore[misc]
+        setattr(module, "POLL_INTERVAL", 0.02)  # noqa: B010 - a constant of each of them
     return lambda agent: RecordedModel(agent.name, folder, clock)
 
 

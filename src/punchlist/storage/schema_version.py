@@ -11,8 +11,8 @@ from punchlist.storage.store import Database
 SCHEMA_VERSION: Final = "0016"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "71f9212f00a84bcc356b803967bd80f224d4b0ae01716782eea010436369eda8",
-    "postgresql": "f2cd2d152748b00ee2e252777344171c81dc191ceecbcc702f89692edc310f0a",
+    "sqlite": "e5604b0c51a30158656d7a634e07f1a7c326c121e17f9dcc923a099ec933dae6",
+    "postgresql": "6ad203ada4ceb6824860e4ceeab6a564fd9f61e822b63769880c9e3fc3e3ce14",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

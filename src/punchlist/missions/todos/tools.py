@@ -146,8 +146,8 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         ),
         input_schema=schema(
             ["missionSlug", "pillarSlug", "title"],
-            missionSlug=_TEXT,
-            pillarSlug=_TEXT,
+            missionSlug=_STRING,
+            pillarSlug=_STRING,
             title={**_TEXT, "maxLength": todo_validation.MAX_TITLE_LENGTH, "description": "Concise, verb first"},
             description={"type": "string", "description": "What needs to be done"},
             justification={"type": "string", "description": "Why this, why now: metrics, strategy"},
@@ -189,8 +189,8 @@ def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         ),
         input_schema=schema(
             ["missionSlug", "todoId", "action"],
-            missionSlug=_TEXT,
-            todoId=_TEXT,
+            missionSlug=_STRING,
+            todoId=_STRING,
             action={"type": "string", "enum": list(tool_updates.ACTIONS)},
             reason={**_TEXT, "maxLength": todo_validation.MAX_REASON_LENGTH, "description": "Why; kept"},
             deadline=_STRING,
@@ -235,8 +235,8 @@ def _complete(
         ),
         input_schema=schema(
             ["missionSlug", "todoId", "outcome"],
-            missionSlug=_TEXT,
-            todoId=_TEXT,
+            missionSlug=_STRING,
+            todoId=_STRING,
             outcome={**_TEXT, "description": "What was accomplished"},
             metricsImpacted={**_STRINGS, "description": "Slugs of metrics to collect again"},
             overrideReason=_TEXT,
@@ -263,7 +263,7 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         ),
         input_schema=schema(
             ["missionSlug"],
-            missionSlug=_TEXT,
+            missionSlug=_STRING,
             pillarSlug=_STRING,
             status={"type": "string", "enum": list(tool_arguments.FILTERS)},
             archived={"type": "boolean", "description": "Include archived todos"},
@@ -294,8 +294,8 @@ def _report(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         description="Report the result of the todo you work on to the Lead, with evidence that its criteria are met.",
         input_schema=schema(
             ["missionSlug", "todoId", "result"],
-            missionSlug=_TEXT,
-            todoId=_TEXT,
+            missionSlug=_STRING,
+            todoId=_STRING,
             result=_TEXT,
             fence={"type": "integer", "description": "The fence of your claim, if you claimed the todo"},
         ),

@@ -40,18 +40,12 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval, Severity
     from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
     from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
-    from punchlist.surfaces.tui.todo_panel import TodoChange
+    from punchlist.surfaces.tui.todo_panel import TodoEdit
 
 P = ParamSpec("P")
 T = TypeVar("T")
 MODES: Final = ("default", "auto-edit", "plan")
 """The modes that Shift+Tab goes through. `yolo` is set by `/mode` only."""
-COMMANDS_FOR: Final = {
-    "missions": "Boards are not part of the terminal application yet. `punchlist mission show` prints one.",
-    "plans": "Plans of earlier turns: `punchlist sessions show`.",
-    "runs": "Background runs: `punchlist mission runs`.",
-}
-"""What to use instead of a panel that does not exist yet."""
 QUIT_SECONDS: Final = 2.0
 REDUCED_MOTION: Final = "PUNCHLIST_REDUCED_MOTION"
 
@@ -233,7 +227,7 @@ class PunchlistApp(App[str]):
     def interrupt(self, session: str) -> None:
         self.act(self.backend.interrupt, session)
 
-    def change_todo(self, session: str, change: TodoChange) -> None:
+    def change_todo(self, session: str, change: TodoEdit) -> None:
         self.act(self.backend.change_todo, session, change)
 
     def answer_approval(
@@ -359,14 +353,14 @@ class PunchlistApp(App[str]):
             self.say(f"The model of the next turn is {model}.")
             self._data_changed()
 
-    def open_search(self, words: str, title: str = "Search") -> None:
+    def open_search(self, words: str) -> None:
         from punchlist.surfaces.tui.search_dialog import SearchDialog
 
         def chosen(session: str | None) -> None:
             if session is not None:
                 self.open_conversation(session)
 
-        self.push_screen(SearchDialog(title, words), chosen)
+        self.push_screen(SearchDialog("Search", words), chosen)
 
     def open_panel(self, dialog: DialogName, argument: str, session: str) -> None:
         """Open a panel of its own."""

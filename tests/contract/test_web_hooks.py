@@ -13,7 +13,8 @@ from tests.contract.web import WebSite, opened
 
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.actors import Actor, Role
-from punchlist.plan.model import ConditionKind, NewCondition
+from punchlist.plan.lifecycle import ConditionKind
+from punchlist.plan.model import NewCondition
 from punchlist.plan.validation import parse_items
 from punchlist.surfaces.web.webhooks import sign
 from punchlist.tokens.validation import webhook_secret

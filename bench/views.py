@@ -81,7 +81,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
                 store, mission=SLUG, since=system_clock() - timedelta(days=1)
             ),
             "series, 30 days": lambda: read_series(store, SLUG),
-            "inbox with 200 requests": lambda: inbox.page(),
+            "inbox with 200 requests": inbox.page,
             "live, one poll": LiveFeed(store, newest, mission=SLUG).poll,
         }
         for name, call in calls.items():

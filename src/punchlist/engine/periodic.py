@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import repository as conversation_repository
-from punchlist.errors import Conflict, PunchlistError
+from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import timestamp
 from punchlist.missions import repository as mission_repository
+from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.changes import check_active
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.planning import cadence
 from punchlist.missions.planning.overdue import OverdueService
-from punchlist.missions.planning.retries import retry_at
+from punchlist.missions.planning.retries import is_retried, retry_at
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
 from punchlist.runs.model import Run, RunKind
-from punchlist.storage.store import Store
+from punchlist.storage.store import Store, Transaction
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -38,6 +40,11 @@ def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str |
         # The lock serialises concurrent starts.
         locked = mission_repository.lock_mission(tx, mission.id)
         check_active(locked or mission)
+        if locked is not None and locked.paused_at is not None:
+            raise IllegalTransition(
+                f"Mission {mission.slug!r} is paused since {locked.paused_at}. `punchlist mission resume "
+                f"{mission.slug}` continues it."
+            )
         for cycle in run_repository.open_of_kind(tx, mission.id, RunKind.CYCLE.value):
             if cycle.id != id:
                 raise Conflict(
@@ -59,6 +66,7 @@ class PeriodicTasks:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._overdue = OverdueService(services.store)
+        self._budgets = Budgets(services.store)
         self._swept: dict[str, datetime] = {}
         self._taken: dict[str, str] = {}
         """By mission: a tick that has had its cycle, so that its events are read once per tick."""
@@ -80,6 +88,8 @@ class PeriodicTasks:
             raise first_error
 
     def _maintain(self, mission: Mission) -> None:
+        if mission.paused_at is not None:
+            return
         now, scope = self._services.store.clock(), MissionScope(mission.conversation_id, SYSTEM)
         self._start_due_cycle(scope, mission, now)
         self._retry_failed(scope, mission, now)
@@ -87,6 +97,7 @@ class PeriodicTasks:
         # A clock that was set back also causes a sweep.
         if last is None or not last <= now < last + SWEEP_INTERVAL:
             self._overdue.process_mission(scope, mission.id)
+            self._budgets.end_stops(mission.id)
             self._swept[mission.id] = now
 
     def _start_due_cycle(self, scope: MissionScope, mission: Mission, now: datetime) -> None:
@@ -101,14 +112,24 @@ class PeriodicTasks:
             return
         # A worker that dies before `take_tick` queues the same run again, which is idempotent. A tick that falls into
         # an open cycle is served by that cycle.
-        with suppress(Conflict):
+        try:
             enqueue_cycle(self._services.store, scope, mission, f"cycle-{mission.slug}-{tick}")
+        except Conflict:
+            pass
+        except IllegalTransition:
+            # Paused or archived since the mission was read.
+            return
         self._services.missions.take_tick(scope, mission.id, tick)
 
     def _retry_failed(self, scope: MissionScope, mission: Mission, now: datetime) -> None:
-        """Queue failed cycles and planning runs again, with back-off."""
+        """Queue failed cycles and planning runs again, and work that the model was not available for, with back-off."""
         with self._services.store.read() as tx:
-            failed = run_repository.failed_planning(tx, mission.id, timestamp(now - RETRY_PERIOD))
+            since = timestamp(now - RETRY_PERIOD)
+            work = run_repository.failed_work(tx, mission.id, since)
+            failed = [
+                *run_repository.failed_planning(tx, mission.id, since),
+                *(run for run in work if is_retried(run.why, run.leg) and _is_in_progress(tx, run)),
+            ]
         for run in failed:
             at = retry_at(run.ended_at or run.changed_at, run.leg)
             if at is None or now < at:
@@ -145,3 +166,8 @@ class PeriodicTasks:
                     pillar_id=pillar_id,
                     reason="a person sent a message",
                 )
+
+
+def _is_in_progress(tx: Transaction, run: Run) -> bool:
+    todo = todo_repository.find(tx, str(run.todo_id))
+    return todo is not None and todo.status is TodoStatus.IN_PROGRESS

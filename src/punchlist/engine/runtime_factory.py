@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.definitions import COMPLETE_TOOL, AgentDefinition
@@ -11,9 +12,12 @@ from punchlist.agent.live_output import LiveOutput
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.model import NewMessage, Scope, TurnScope
 from punchlist.conversations.service import MAX_TITLE_LENGTH, Conversations
+from punchlist.engine.budgeted_model import BudgetedModel
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt
+from punchlist.missions.budgets.service import Budgets
+from punchlist.missions.config.policy import limits_of
 from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.missions.planning.mission_state import bounded_state, mission_state
 from punchlist.missions.recommendations.tools import recommendation_tools
@@ -58,7 +62,8 @@ class RuntimeFactory:
         self._mode = mode
         self.live = LiveOutput(services.store)
 
-    def build(self, task: TurnTask) -> AgentRuntime:
+    def build(self, task: TurnTask, suspend: Callable[[str], None] = lambda _: None) -> AgentRuntime:
+        """`suspend` interrupts the turn when a budget is reached."""
         services = self._services
         in_mission = task.mission is not None
         return AgentRuntime(
@@ -66,8 +71,8 @@ class RuntimeFactory:
             services.conversations,
             services.plans,
             services.checklists,
-            self._model_for,
-            self._mode,
+            partial(self._model, task, suspend),
+            self._mode_of(task),
             services.agents.definitions,
             on_event=self.live.listener(task.conversation_id),
             top_level_tools=lambda turn: self._mission_tools(task, turn),
@@ -76,6 +81,20 @@ class RuntimeFactory:
             extra_state=lambda: self._state(task),
             shared_conversation=in_mission,
         )
+
+    def _model(self, task: TurnTask, suspend: Callable[[str], None], agent: AgentDefinition) -> Model:
+        model, store = self._model_for(agent), self._services.store
+        if task.mission is None:
+            return model
+        return BudgetedModel(model, Budgets(store), make_bridge(store), task.mission, task.todo_id, suspend)
+
+    def _mode_of(self, task: TurnTask) -> Mode | None:
+        """The stricter of the worker's mode and the mission's."""
+        limit = limits_of(task.mission).mode if task.mission is not None else None
+        if limit is None:
+            return self._mode
+        own = self._mode or self._services.tool_settings.policy.mode or Mode.DEFAULT
+        return min(own, limit, key=list(Mode).index)
 
     def _state(self, task: TurnTask) -> str:
         """The state of the mission and the task's own remark, for each model request."""

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
@@ -31,6 +31,8 @@ from punchlist.engine.runtime_factory import RuntimeFactory, TurnTask
 from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt
+from punchlist.missions.budgets.service import REACHED, Budgets
+from punchlist.missions.planning.retries import UNAVAILABLE
 from punchlist.models.model import Reply
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, UsageIncrement, remaining_text
@@ -63,6 +65,7 @@ class StepResult(TypedDict):
     outputTokens: int
     cost: float
     seconds: float
+    modelBusy: NotRequired[bool]
 
 
 class TurnSteps:
@@ -83,6 +86,7 @@ class TurnSteps:
         # Runs that rest do not use a slot.
         self._slots = asyncio.Semaphore(slots)
         self._call = retrying_bridge(make_bridge(services.store))
+        self._budgets = Budgets(services.store)
 
     async def run(self, run: Run, task: TurnTask, turn_id: str | None = None) -> StepResult:
         """Run a turn to its end. `turn_id` names a turn that already has its request."""
@@ -105,7 +109,8 @@ class TurnSteps:
             if owned.wish is ControlRequest.STOP:
                 raise RunStopped
         if result["reason"] == Reason.ERROR:
-            raise TurnFailed(f"{task.agent.name}: {result['why']}")
+            busy = UNAVAILABLE if result.get("modelBusy") else ""
+            raise TurnFailed(f"{busy}{task.agent.name}: {result['why']}")
         return result
 
     async def check_requests(self, run: Run) -> Run:
@@ -184,7 +189,8 @@ class TurnSteps:
             fence=self._queue.fence(run.id),
             left_open_on_outage=True,
         )
-        outcome = await self._runtimes.build(task).run_turn(request, turn_id)
+        runtime = self._runtimes.build(task, lambda reason: signal.set(reason, suspends=True))
+        outcome = await runtime.run_turn(request, turn_id)
         if run.message is not None:
             rest = undelivered(run.message, await self._call(conversations.turn_messages, turn_id))
             await self._call(self._queue.message_delivered, run.id, run.message, rest)
@@ -207,7 +213,7 @@ class TurnSteps:
                 return _STOPPED
             if now.message is not None:
                 await asyncio.to_thread(self._cancel_approvals, task.conversation_id, now.message)
-            if await self._can_continue(runtime, now, result):
+            if await self._can_continue(runtime, now, task, result):
                 if now.status is RunStatus.WAITING:
                     await self._call(self._queue.wake, run.id, "it can continue")
                 return "go on"
@@ -215,7 +221,9 @@ class TurnSteps:
                 await self._call(self._queue.wait, run.id, result["why"])
             await asyncio.sleep(POLL_INTERVAL)
 
-    async def _can_continue(self, runtime: AgentRuntime, run: Run, result: StepResult) -> bool:
+    async def _can_continue(self, runtime: AgentRuntime, run: Run, task: TurnTask, result: StepResult) -> bool:
+        if result["why"].startswith(REACHED) and task.mission is not None:
+            return await self._call(self._budgets.is_available, task.mission.id, task.todo_id)
         if run.message is not None or result["why"] in (PAUSED, MESSAGE_RECEIVED):
             return True
         return await is_resumable(runtime, result["turnId"]) is not False
@@ -268,6 +276,7 @@ def _turn_result(turn_id: str, ended: TurnResult, budget: Budget, seconds: float
         "outputTokens": ended.usage.output_tokens,
         "cost": budget.cost,
         "seconds": seconds,
+        "modelBusy": ended.model_busy,
     }
 
 

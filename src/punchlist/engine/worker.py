@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -31,11 +32,13 @@ from punchlist.kernel.clock import timestamp
 from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.chats import post_once
+from punchlist.missions.planning.retries import is_retried
 from punchlist.missions.run_control import apply_stop, end_claim, end_work
 from punchlist.models.model import Model
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.runs.queue import RunNotOwned, RunQueue
+from punchlist.runs.workers import WorkerRegistration
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.policy import Mode
 
@@ -93,6 +96,7 @@ class Worker:
         turns = TurnSteps(services, self._durable, self._queue, self._active_runs, self._runtimes, slots)
         self._context = WorkflowContext(services, self._durable, turns, self._queue)
         self._periodic = PeriodicTasks(services)
+        self._registration = WorkerRegistration(services.store, self.executor, slots)
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -112,6 +116,7 @@ class Worker:
     async def _run(self, until_idle: bool) -> None:
         if set_aside := await self._durable.open(self._execute):
             self._report(f"the engine's file was not created by you: it is now {set_aside.name}, and a new one is used")
+        await self._retry(self._registration.renew)
         self._report(f"worker {self.executor} is ready")
         async with asyncio.TaskGroup() as group:
             loops = [
@@ -119,12 +124,15 @@ class Worker:
                 group.create_task(self._repeat(self._apply_requests, _POLL_INTERVAL)),
                 group.create_task(self._repeat(self._recover, _RECOVERY_INTERVAL)),
                 group.create_task(self._repeat(self._periodic.run, _RECOVERY_INTERVAL)),
+                group.create_task(self._repeat(self._renew, _RECOVERY_INTERVAL)),
                 group.create_task(self._repeat(self._delete_old_workflows, _CLEANUP_INTERVAL)),
             ]
             await (self._wait_until_idle() if until_idle else self._stopping.wait())
             await self._suspend()
             for loop in loops:
                 loop.cancel()
+        with suppress(PunchlistError):
+            await self._call(self._registration.end)
         await self._durable.close()
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], interval: float) -> None:
@@ -170,6 +178,9 @@ class Worker:
         for run in await self._call(self._queue.ready, self._slots - self._active_runs.slots_needed):
             if dispatched := await self._call(self._queue.dispatch, run):
                 await self._durable.enqueue(dispatched)
+
+    async def _renew(self) -> None:
+        await self._call(self._registration.renew)
 
     async def _apply_requests(self) -> None:
         if len(self._active_runs):
@@ -264,7 +275,10 @@ class Worker:
         scope, kind = self._context.scope(run), NoticeKind.TODO_ERROR
         await self._retry(post_once, self._services.store, scope, _chat_of(run), kind, text)
         if run.kind is RunKind.EXECUTE:
-            await self._retry(self._write, end_work, run, f"Its run failed: {why}")
+            if is_retried(why, run.leg):
+                await self._retry(self._write, end_claim, run)
+            else:
+                await self._retry(self._write, end_work, run, f"Its run failed: {why}")
 
     def _write(self, change: Callable[..., None], *values: object) -> None:
         with self._services.store.write() as tx:

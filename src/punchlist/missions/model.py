@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from punchlist.conversations.model import Scope
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
@@ -43,6 +43,9 @@ class Mission(NamedTuple):
     last_tick: str | None
     created_at: str
     updated_at: str
+    paused_at: str | None = None
+    paused_by: str | None = None
+    pause_reason: str | None = None
 
     @property
     def config(self) -> dict[str, Any]:
@@ -51,7 +54,8 @@ class Mission(NamedTuple):
 
     def checksum(self) -> int:
         # Without `last_tick`, which changes with every cycle.
-        parts = (*self[:8], self.created_at, self.updated_at)
+        paused = (self.paused_at, self.paused_by or "", self.pause_reason or "") if self.paused_at else ()
+        parts = (*self[:8], self.created_at, self.updated_at, *paused)
         return zlib.crc32("\x1f".join(parts).encode())
 
 
@@ -148,9 +152,72 @@ class MissionTodo(NamedTuple):
     override_reason: str | None = None
     overdue_at: str | None = None
     request_id: str | None = None
+    parent_id: str | None = None
+    labels: str | None = None
+    unarchived_at: str | None = None
 
     def checksum(self) -> int:
-        return zlib.crc32("\x1f".join(value or "" for value in self).encode())
+        parts = [value or "" for value in self[:_FIRST_COLUMNS]]
+        # Later columns count only when they have a value, so that rows of older versions stay valid.
+        parts += [
+            f"{name}={value}"
+            for name, value in zip(self._fields[_FIRST_COLUMNS:], self[_FIRST_COLUMNS:], strict=True)
+            if value is not None
+        ]
+        return zlib.crc32("\x1f".join(parts).encode())
+
+    @property
+    def version(self) -> str:
+        """Changes with the todo. An editor sends it back, so that no other edit is overwritten."""
+        return f"{self.checksum():08x}"
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        return tuple(json.loads(self.labels)) if self.labels else ()
+
+
+_FIRST_COLUMNS: Final = MissionTodo._fields.index("parent_id")
+
+
+class LinkKind(StrEnum):
+    BLOCKS = "blocks"
+    DUPLICATES = "duplicates"
+    FOLLOWS_FROM = "follows_from"
+
+
+class TodoLink(NamedTuple):
+    """A row of `todo_links`: the todo blocks, duplicates or follows from the other one."""
+
+    id: str
+    mission_id: str
+    todo_id: str
+    kind: str
+    other_id: str
+    created_by: str
+    created_at: str
+
+
+class TodoComment(NamedTuple):
+    """A row of `todo_comments`."""
+
+    id: str
+    mission_id: str
+    todo_id: str
+    author: str
+    content: str
+    created_at: str
+
+
+class TodoFile(NamedTuple):
+    """A row of `todo_files`: a path in the workspace, or a stored text with a name."""
+
+    id: str
+    mission_id: str
+    todo_id: str
+    name: str
+    content: str | None
+    created_by: str
+    created_at: str
 
 
 class Escalation(NamedTuple):
@@ -168,6 +235,14 @@ class Escalation(NamedTuple):
     answer: str | None = None
     answered_by: str | None = None
     answered_at: str | None = None
+
+
+class NewLink(NamedTuple):
+    """A link to request. `inverse`: the other todo is the one that blocks, is a duplicate or follows."""
+
+    kind: LinkKind
+    other_id: str
+    inverse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +263,9 @@ class NewMissionTodo:
     check: Mapping[str, Any] | None = None
     template: str | None = None
     request_id: str | None = None
+    parent_id: str | None = None
+    labels: tuple[str, ...] = ()
+    links: tuple[NewLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +276,8 @@ class TodoChange:
     warning: str | None = None
     run_id: str | None = None
     """The run that the change queued."""
+    other: MissionTodo | None = None
+    """The todo that it was swapped with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,10 @@ _MISSION_NAMES: Final = (*Mission._fields, "checksum")
 _MISSION: Final = f"SELECT {columns(_MISSION_NAMES)} FROM missions"
 _PILLAR: Final = f"SELECT {columns(Pillar._fields)} FROM pillars"
 _METRIC: Final = f"SELECT {columns(Metric._fields)} FROM metrics"
-_MISSION_CHANGES: Final = ("name", "description", "json_config", "source", "status", "updated_at", "checksum")
+_MISSION_CHANGES: Final = (
+    *("name", "description", "json_config", "source", "status", "updated_at"),
+    *("paused_at", "paused_by", "pause_reason", "checksum"),
+)
 _PILLAR_CHANGES: Final = ("name", "description", "position", "status")
 _METRIC_CHANGES: Final = (
     *("pillar_id", "name", "unit", "target", "warning", "direction", "collector", "stale_after_hours"),
@@ -110,13 +113,18 @@ strategies_of: Final = SelectAll(
     "WHERE mission_id = :mission_id ORDER BY pillar_id, position, id",
 )
 """Grouped by pillar, in file order."""
-INSERT_STRATEGY: Final = insert("strategies", Strategy._fields)
+insert_strategy: Final = insert("strategies", Strategy._fields)
+SET_STRATEGY_STATUS: Final = update("strategies", ("status",), where="id = :of_id")
 DELETE_STRATEGIES: Final = Statement("DELETE FROM strategies WHERE pillar_id = :pillar_id")
 
 
 def replace_strategies(tx: Transaction, pillar_id: str, strategies: Sequence[Strategy]) -> None:
     tx.run(DELETE_STRATEGIES, pillar_id=pillar_id)
-    tx.run_many(INSERT_STRATEGY, [strategy._asdict() for strategy in strategies])
+    tx.run_many(insert_strategy, [strategy._asdict() for strategy in strategies])
+
+
+def set_strategy_status(tx: Transaction, id: str, status: str) -> None:
+    tx.run(SET_STRATEGY_STATUS, of_id=id, status=status)
 
 
 # --- metrics ----------------------------------------------------------------------------------------------

@@ -7,6 +7,9 @@ of all other writers.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 from punchlist.conversations.model import Scope
 from punchlist.kernel.actors import SYSTEM
 from punchlist.missions import repository as mission_repository
@@ -67,6 +70,31 @@ def end_claim(tx: Transaction, run: Run) -> None:
     todo = todo_repository.find(tx, str(run.todo_id))
     if write is not None and todo is not None:
         release_run_claim(write, todo, run.id)
+
+
+MISSION_PAUSED: Final = "its mission is paused"
+
+
+def pause_runs(tx: Transaction, scope: Scope, mission_id: str, reason: str) -> None:
+    """Pause the runs of a mission that have started. Queued ones do not start while the mission is paused."""
+    for run in _started(tx, mission_id):
+        if run.wish is None:
+            why = f"{MISSION_PAUSED}: {reason}"
+            request_control(tx, scope, run, why, wish=ControlRequest.PAUSE, why=why)
+
+
+def resume_runs(tx: Transaction, scope: Scope, mission_id: str, reason: str) -> None:
+    """Resume the runs that were paused with their mission; those that a person paused stay paused."""
+    for run in _started(tx, mission_id):
+        if run.wish is ControlRequest.PAUSE and run.why.startswith(MISSION_PAUSED):
+            request_control(tx, scope, run, reason, wish=None, why="")
+
+
+def _started(tx: Transaction, mission_id: str) -> Iterator[Run]:
+    for run in run_repository.open_in_mission(tx, mission_id):
+        locked = run_repository.lock(tx, run.id) if run.status is not RunStatus.QUEUED else None
+        if locked is not None and locked.status in OPEN and locked.status is not RunStatus.QUEUED:
+            yield locked
 
 
 def _write(tx: Transaction, run: Run) -> MissionWrite | None:

@@ -24,6 +24,7 @@ from punchlist.missions.changes import MissionAction, MissionWrite, event_stream
 from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
 from punchlist.missions.config.diff import change_lines, creation_lines
 from punchlist.missions.model import ChatChannel, Mission, PillarState
+from punchlist.missions.run_control import pause_runs, resume_runs
 from punchlist.missions.todos.lifecycle import ACTIVE, TodoStatus
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
@@ -105,6 +106,37 @@ class Missions:
             archived = mission._replace(status="archived", updated_at=tx.now())
             event_log.append(tx, _update(write, archived, MissionAction.ARCHIVE_MISSION, reason.strip()))
             return archived
+
+    def pause(self, scope: Scope, slug: str, reason: str = "") -> Mission:
+        """Start no cycles and no runs of a mission any more, and pause those that run (M19)."""
+        _check_role(scope, "pause a mission")
+        if problem := block_problem(reason, max_length=MAX_REASON_LENGTH):
+            raise InvalidInput(f"reason: {problem}")
+        with self._store.write() as tx:
+            write = lock_mission(tx, scope, slug)
+            mission = write.mission
+            if mission.paused_at is not None:
+                raise IllegalTransition(f"Mission {slug!r} is paused since {mission.paused_at}.")
+            why = reason.strip() or "a person paused it"
+            paused = mission._replace(paused_at=tx.now(), paused_by=str(scope.actor), pause_reason=why)
+            event_log.append(tx, _update(write, paused, MissionAction.PAUSE_MISSION, why))
+            pause_runs(tx, scope, mission.id, why)
+            return paused
+
+    def resume(self, scope: Scope, slug: str, reason: str = "") -> Mission:
+        """Continue a paused mission and the runs that were paused with it."""
+        _check_role(scope, "resume a mission")
+        if problem := block_problem(reason, max_length=MAX_REASON_LENGTH):
+            raise InvalidInput(f"reason: {problem}")
+        with self._store.write() as tx:
+            write = lock_mission(tx, scope, slug)
+            if write.mission.paused_at is None:
+                raise IllegalTransition(f"Mission {slug!r} is not paused.")
+            resumed = write.mission._replace(paused_at=None, paused_by=None, pause_reason=None)
+            why = reason.strip() or "a person resumed it"
+            event_log.append(tx, _update(write, resumed, MissionAction.RESUME_MISSION, why))
+            resume_runs(tx, scope, resumed.id, why)
+            return resumed
 
     def take_tick(self, scope: Scope, mission_id: str, tick: str) -> bool:
         """Claim a moment of the cadence for a cycle. Exactly one of all callers gets True.
@@ -202,7 +234,7 @@ class Missions:
         )
         event = _update(MissionWrite(tx, scope, mission), changed, MissionAction.CHANGE_MISSION, REASON)
         write = MissionWrite(tx, scope, changed)
-        event_log.append(tx, event, *apply_config(write, self._conversations, config))
+        event_log.append(tx, event, *apply_config(write, self._conversations, config, mission.config))
         return ApplyResult(changed, False, lines, warnings)
 
 

@@ -38,9 +38,12 @@ class RunQueue:
             return run_repository.ready(tx, room) if room > 0 else []
 
     def dispatch(self, run: Run) -> Run | None:
-        """Take a run off the queue; None when another worker did so first, or when its chat is busy."""
+        """Take a run off the queue; None when another worker did so first, its chat is busy or its mission paused."""
         try:
             with self._store.write() as tx:
+                # The mission is locked before the run, as every writer does.
+                if not run_repository.lock_unpaused_mission(tx, run):
+                    return None
                 now = run_repository.lock(tx, run.id)
                 if now is None or now.status is not RunStatus.QUEUED or now.wish is not None:
                     return None

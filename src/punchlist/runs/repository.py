@@ -28,11 +28,13 @@ UPDATE: Final = update("runs", _MUTABLE, where="id = :run_id AND status = :was")
 ready: Final = SelectAll(
     from_row,
     f"{_SELECT} WHERE ended_at IS NULL AND status = '{RunStatus.QUEUED}' AND wish IS NULL "
+    "AND NOT EXISTS (SELECT 1 FROM missions WHERE missions.id = runs.mission_id AND missions.paused_at IS NOT NULL) "
     f"AND (kind = {_SHARED} OR NOT EXISTS ("
     "SELECT 1 FROM runs AS other WHERE other.conversation_id = runs.conversation_id "
     f"AND other.status IN ({_BUSY}) AND other.kind <> {_SHARED})) "
     f"{_OLDEST_FIRST} LIMIT :limit",
 )
+LOCK_MISSION: Final = Statement("SELECT paused_at FROM missions WHERE id = :mission_id", lock=ROW_LOCK)
 CHAT_BUSY: Final = Statement(
     f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND status IN ({_BUSY}) AND kind <> {_SHARED} "
     "LIMIT 1"
@@ -40,6 +42,9 @@ CHAT_BUSY: Final = Statement(
 by_status: Final = SelectAll(from_row, f"{_SELECT} WHERE ended_at IS NULL AND status = :status {_OLDEST_FIRST}")
 with_requests: Final = SelectAll(
     from_row, f"{_SELECT} WHERE ended_at IS NULL AND executor = :executor AND (wish IS NOT NULL OR message IS NOT NULL)"
+)
+open_in_mission: Final = SelectAll(
+    from_row, f"{_SELECT} WHERE ended_at IS NULL AND mission_id = :mission_id {_OLDEST_FIRST}"
 )
 open_runs: Final = SelectAll(
     from_row,
@@ -67,6 +72,13 @@ failed_planning: Final = SelectAll(
     f"{_OLDEST_FIRST}",
 )
 """Failed cycles and planning runs that no newer one has replaced."""
+failed_work: Final = SelectAll(
+    from_row,
+    f"{_SELECT} WHERE mission_id = :mission_id AND ended_at > :since AND status = '{RunStatus.FAILED}' "
+    f"AND kind = '{RunKind.EXECUTE}' AND NOT EXISTS (SELECT 1 FROM runs AS newer WHERE newer.todo_id = runs.todo_id "
+    f"AND newer.kind = runs.kind AND newer.id <> runs.id AND newer.created_at >= runs.created_at) {_OLDEST_FIRST}",
+)
+"""Failed work on todos that no newer run continues."""
 open_in_chat: Final = SelectAll(
     from_row, f"{_SELECT} WHERE conversation_id = :conversation_id AND ended_at IS NULL {_OLDEST_FIRST}"
 )
@@ -85,6 +97,12 @@ unanswered_chats: Final = SelectAll[tuple[str, str, str | None]](
     f"AND runs.ended_at IS NULL AND runs.kind = '{RunKind.CHAT}')",
 )
 """Mission chats with queued messages and no run to answer them: (conversation id, mission id, pillar id)."""
+
+
+def lock_unpaused_mission(tx: Transaction, run: Run) -> bool:
+    """Lock the mission of a run, so that it is not paused meanwhile; False when it is paused."""
+    row = tx.one(LOCK_MISSION, mission_id=run.mission_id) if run.mission_id is not None else None
+    return row is None or row[0] is None
 
 
 def has_open_chat_run(tx: Transaction, conversation_id: str) -> bool:

@@ -20,6 +20,7 @@ from punchlist.errors import InvalidInput, NotFound, StoreError
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions.planning.retries import retry_at
+from punchlist.runs.workers import alive_since
 from punchlist.storage.store import Transaction
 from punchlist.toolcalls.always import always_coverage
 from punchlist.toolcalls.policy import RuleLifetime
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
-WORKER_TIMEOUT: Final = timedelta(seconds=60)
-"""A worker that was not seen for this long is not alive."""
 WORKER_GRACE: Final = timedelta(minutes=5)
 """How long a mission may be without a worker before a person is told."""
 TIME_GRACE: Final = timedelta(minutes=5)
@@ -161,7 +160,7 @@ def _limits(now: datetime) -> dict[str, str]:
     return {
         "overdue": timestamp(now - TIME_GRACE),
         "alone_since": timestamp(now - WORKER_GRACE),
-        "alive_since": timestamp(now - WORKER_TIMEOUT),
+        "alive_since": alive_since(now),
     }
 
 

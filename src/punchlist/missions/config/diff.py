@@ -31,6 +31,7 @@ def change_lines(old: Json, new: Json) -> list[str]:
         *_field_changes("", _name_and_description(old), _name_and_description(new)),
         *_field_changes("todo.", old["todo"], new["todo"]),
         *_field_changes("cadence.", old["cadence"], new["cadence"]),
+        *_field_changes("limits.", old.get("limits", {}), new["limits"]),
         *_pillar_changes(_by_slug(old["pillars"]), _by_slug(new["pillars"])),
         *_metric_changes(old, new),
         *_item_changes("template", old_templates, new_templates),

@@ -33,6 +33,7 @@ from punchlist.missions.config.policy import (
     MAX_TIMEOUT_SECONDS,
     MIN_HOURS,
     Cadence,
+    MissionLimits,
     TodoPolicy,
 )
 from punchlist.missions.todos.lifecycle import TodoPriority
@@ -240,6 +241,7 @@ class MissionConfig(_Slugged):
     description: Annotated[str, block("The goal, and the reason for it.")] = ""
     todo: TodoPolicy = TodoPolicy()
     cadence: Cadence = Cadence()
+    limits: MissionLimits = MissionLimits()
     pillars: Annotated[tuple[PillarConfig, ...], Field(max_length=50)] = ()
     templates: Annotated[tuple[TodoTemplate, ...], Field(max_length=50)] = ()
     checks: Annotated[

@@ -7,16 +7,19 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final
 
-from punchlist.kernel.camel_json import camel_case
+from punchlist.kernel.camel_json import camel_case, camel_json
 from punchlist.missions.config.field_rules import line, number, whole_number
 from punchlist.missions.model import Mission
 from punchlist.missions.planning.cadence import cron_problem, timezone_problem
+from punchlist.toolcalls.policy import Mode
 
 MAX_DAYS: Final = 36_500
 MIN_HOURS: Final = 0.01
 MAX_HOURS: Final = MAX_DAYS * 24
 MAX_CADENCE_LENGTH: Final = 200
 MAX_TIMEOUT_SECONDS: Final = 3_600.0
+MAX_COST: Final = 1_000_000
+MAX_TOKENS: Final = 10**12
 CHECK_TIMEOUT_SECONDS: Final = 600
 """The default time limit of a check."""
 
@@ -80,7 +83,30 @@ class Cadence:
     ] = "UTC"
 
 
+@dataclass(frozen=True, slots=True)
+class MissionLimits:
+    """What a mission may use. None is no limit."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = PYDANTIC_CONFIG
+
+    mode: Mode | None = None
+    """The loosest mode of the mission's agents. A worker in a stricter mode keeps its own."""
+    cost_per_day: Annotated[
+        float | None, number("Dollars for requests to models per day in the mission's time zone.", 0, MAX_COST)
+    ] = None
+    cost_per_todo: Annotated[float | None, number("Dollars for the work on one todo.", 0, MAX_COST)] = None
+    tokens_per_day: Annotated[int | None, whole_number("Tokens per day.", 0, MAX_TOKENS)] = None
+    tokens_per_todo: Annotated[int | None, whole_number("Tokens for the work on one todo.", 0, MAX_TOKENS)] = None
+
+    def value_of(self, name: str) -> float | None:
+        """By the name in the mission file."""
+        values: dict[str, float | None] = camel_json(self)
+        return values[name]
+
+
 _POLICY_KEYS: Final = tuple((field.name, camel_case(field.name)) for field in fields(TodoPolicy))
+
+_LIMIT_KEYS: Final = tuple((field.name, camel_case(field.name)) for field in fields(MissionLimits))
 
 
 def policy_of(mission: Mission) -> TodoPolicy:
@@ -94,3 +120,11 @@ def policy_of(mission: Mission) -> TodoPolicy:
 def cadence_of(mission: Mission) -> Cadence:
     stored = mission.config["cadence"]
     return Cadence(stored.get("cron"), stored["timezone"])
+
+
+def limits_of(mission: Mission) -> MissionLimits:
+    # Missions that were applied by an earlier version have no limits.
+    stored = mission.config.get("limits", {})
+    values = {name: stored.get(key) for name, key in _LIMIT_KEYS}
+    values["mode"] = Mode(values["mode"]) if values["mode"] is not None else None
+    return MissionLimits(**values)

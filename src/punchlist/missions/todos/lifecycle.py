@@ -36,6 +36,19 @@ class TodoAction(StrEnum):
     # These do not change the status.
     EXTEND = "extend"
     REPRIORITIZE = "reprioritize"
+    EDIT = "edit"
+    # Of an ended todo: back into the default views.
+    UNARCHIVE = "unarchive"
+
+
+class PartAction(StrEnum):
+    """Actions on what belongs to a todo besides its row. They are possible in every status."""
+
+    LINK = "link"
+    UNLINK = "unlink"
+    COMMENT = "comment"
+    ATTACH = "attach"
+    DETACH = "detach"
 
 
 LEADS: Final = frozenset({Role.LEAD, Role.PERSON, Role.SYSTEM})
@@ -58,10 +71,11 @@ MISSION: Final = Lifecycle(
         **{(status, TodoAction.CANCEL): TodoStatus.CANCELLED for status in TodoStatus if status in OPEN},
         **{
             (status, action): status
-            for action in (TodoAction.EXTEND, TodoAction.REPRIORITIZE)
+            for action in (TodoAction.EXTEND, TodoAction.REPRIORITIZE, TodoAction.EDIT)
             for status in TodoStatus
             if status in OPEN
         },
+        **{(status, TodoAction.UNARCHIVE): status for status in TodoStatus if status not in OPEN},
     },
     allowed={
         TodoAction.CREATE: MEMBERS,
@@ -74,5 +88,7 @@ MISSION: Final = Lifecycle(
         TodoAction.CANCEL: MEMBERS,
         TodoAction.EXTEND: LEADS,
         TodoAction.REPRIORITIZE: LEADS,
+        TodoAction.EDIT: LEADS,
+        TodoAction.UNARCHIVE: LEADS,
     },
 )

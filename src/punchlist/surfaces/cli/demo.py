@@ -159,6 +159,7 @@ def _echo_story(services: Services, mission: Mission) -> None:
     from punchlist.surfaces.cli.mission_view import board_lines
     from punchlist.surfaces.conversation_export import TurnView, build_view
     from punchlist.views.board import read_board
+    from punchlist.views.health import read_health
 
     (state,) = services.missions.pillars(mission)
     pillar, turns = state.pillar, list[TurnView]()
@@ -172,7 +173,8 @@ def _echo_story(services: Services, mission: Mission) -> None:
         if message.kind == "note":
             echo(f"  → {visible(message.content.partition(chr(10))[2])}")
     echo()
-    for line in board_lines(read_board(services.store, mission.slug)):
+    [health] = read_health(services.store, mission.slug).missions
+    for line in board_lines(read_board(services.store, mission.slug), health):
         echo(line)
 
 

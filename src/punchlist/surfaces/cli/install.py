@@ -15,12 +15,13 @@ from punchlist.errors import Conflict, NotAllowed, PunchlistError
 from punchlist.integrations.install.host_names import HostName, InstallScope
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
-from punchlist.surfaces.cli.context import CliContext, confirm, echo, echo_json
+from punchlist.surfaces.cli.context import CliContext, confirm, echo, echo_json, format_time
 from punchlist.surfaces.cli.offered_lists import OfferedLists
 
 if TYPE_CHECKING:
     from punchlist.integrations.install.files import FileChange
     from punchlist.integrations.install.installer import Installer, InstallPlan
+    from punchlist.views.health import SystemHealth
 
 AgentArgument = Annotated[HostName, typer.Argument(metavar="AGENT", help=f"{', '.join(HostName)}.", show_default=False)]
 UserOption = Annotated[bool, typer.Option("--user", help="For all your projects, instead of this one.")]
@@ -196,9 +197,10 @@ def status(
     hosts = [host_status(name, root, folder, os.environ) for name in ([agent] if agent else HostName)]
     logs = hook_logs(root, os.environ)
     problem = _database_problem(cli)
+    health = None if problem or agent else _health(cli)
     if cli.json:
         found = {"agents": [host.as_json() for host in hosts], "logs": [log.as_json() for log in logs]}
-        echo_json({**found, "databaseProblem": problem})
+        echo_json({**found, "databaseProblem": problem, **(health.as_json() if health else {})})
         return
     if problem:
         echo(f"Hooks stay silent here: {visible(problem)}\n")
@@ -208,3 +210,23 @@ def status(
         echo(f"\n{visible(log.path)}: {log.count} line{'s' if log.count != 1 else ''}, the last:")
         for line in log.last:
             echo(f"  {visible(line)}")
+    if health is not None and health.missions:
+        echo(f"\nMissions ({len(health.workers)} live workers)")
+        for mission in health.missions:
+            coming = f"next cycle {format_time(mission.next_cycle)}" if mission.next_cycle else "no cycle planned"
+            last = f"last {format_time(mission.last_cycle)}" if mission.last_cycle else "none so far"
+            echo(f"  {mission.mission.slug}: {coming}, {last}, {mission.open_runs} open runs")
+            for line in mission.problems:
+                echo(f"    ! {visible(line)}")
+
+
+def _health(cli: CliContext) -> SystemHealth | None:
+    """Of the missions here; None without a database."""
+    from punchlist.storage.open import parse_database_url
+    from punchlist.views.health import read_health
+
+    services = cli.services()
+    file = parse_database_url(services.settings.database).file
+    if file is not None and not file.exists():
+        return None
+    return read_health(services.store)

@@ -21,6 +21,7 @@ from punchlist.surfaces.cli import (
     mission_metric,
     mission_recommendation,
     mission_runs,
+    mission_strategy,
     mission_todo,
 )
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
@@ -85,7 +86,7 @@ def apply(
 ) -> None:
     """Create or change a mission from its file."""
     from punchlist.missions.config import file
-    from punchlist.missions.config.trust import actions_needing_trust
+    from punchlist.missions.config.trust import actions_needing_trust, executable_text
 
     services = cli.services()
     source = file.read(path)
@@ -94,7 +95,7 @@ def apply(
     if not cli.json or not (yes or dry_run):
         _echo_changes(config, preview, error=cli.json)
     if dry_run:
-        cli.show(_apply_json(services, config, source, preview), "")
+        cli.show(_apply_json(services, config, preview), "")
         return
     commands = actions_needing_trust(config)
     if trust and commands and not yes:
@@ -104,8 +105,8 @@ def apply(
         _confirm(yes, question, f"punchlist mission apply {path} --yes")
     applied = services.missions.apply(cli.user_scope(services), config, source)
     if trust:
-        services.trust.trust_text(_trust_name(services, config.slug), applied.mission.source)
-    cli.show(_apply_json(services, config, source, applied), _applied_lines(services, applied, commands))
+        services.trust.trust_text(_trust_name(services, config.slug), executable_text(config))
+    cli.show(_apply_json(services, config, applied), _applied_lines(services, applied, commands))
 
 
 def _echo_changes(config: MissionConfig, preview: ApplyPreview, *, error: bool) -> None:
@@ -132,10 +133,8 @@ def _applied_lines(services: Services, applied: ApplyResult, commands: list[str]
         )
 
 
-def _apply_json(
-    services: Services, config: MissionConfig, source: str, outcome: ApplyResult | ApplyPreview
-) -> dict[str, Any]:
-    from punchlist.missions.config.trust import actions_needing_trust
+def _apply_json(services: Services, config: MissionConfig, outcome: ApplyResult | ApplyPreview) -> dict[str, Any]:
+    from punchlist.missions.config.trust import actions_needing_trust, executable_text
     from punchlist.missions.service import ApplyResult
 
     applied = outcome if isinstance(outcome, ApplyResult) else None
@@ -150,7 +149,7 @@ def _apply_json(
         "changes": outcome.changes if isinstance(outcome, ApplyResult) else outcome.lines,
         "warnings": outcome.warnings,
         "asksFor": actions_needing_trust(config),
-        "trusted": services.trust.trusts_text(name, mission.source if mission else source),
+        "trusted": services.trust.trusts_text(name, executable_text(config)),
     }
 
 
@@ -172,17 +171,18 @@ def trust(
     yes: YesOption = False,
     forget: Annotated[bool, typer.Option("--forget", help="Withdraw the trust.")] = False,
 ) -> None:
-    """Trust a mission's file as it was applied: its commands, addresses and functions.
+    """Trust what a mission's file runs: its commands, addresses, functions and checks.
 
-    Until then none of them runs. A changed mission has to be trusted again.
+    Until then none of them runs. When one of them changes, the file has to be trusted again.
     """
     from punchlist.missions.config import file
-    from punchlist.missions.config.trust import actions_needing_trust
+    from punchlist.missions.config.trust import actions_needing_trust, executable_text
 
     services = cli.services()
     mission = services.missions.get(slug)
     # Parsed from the text that is trusted, not from the stored configuration.
-    commands = [visible(command) for command in actions_needing_trust(file.parse_mission(mission.source))]
+    config = file.parse_mission(mission.source)
+    commands = [visible(command) for command in actions_needing_trust(config)]
     name = _trust_name(services, slug)
     if forget:
         services.trust.forget_text(name)
@@ -191,7 +191,7 @@ def trust(
         if not cli.json or not yes:
             _echo_commands(f"The file of mission {mission.slug} contains:", commands)
         _confirm(yes, "Trust it?", f"punchlist mission trust {mission.slug} --yes")
-        services.trust.trust_text(name, mission.source)
+        services.trust.trust_text(name, executable_text(config))
     trusted = services.trusts_mission(mission)
     state = f"is {'trusted' if trusted else 'not trusted'}" if commands else "contains nothing that needs trust"
     cli.show(
@@ -228,7 +228,7 @@ def list_missions(
     lines = [
         f"{mission.slug:<{widest}}  active {capacity.active}/{capacity.active_limit}, "
         f"backlog {capacity.backlog}/{capacity.backlog_limit}  {visible(mission.name)}"
-        f"{'  archived' if mission.status != 'active' else ''}"
+        f"{'  archived' if mission.status != 'active' else '  paused' if mission.paused_at else ''}"
         for mission, capacity in found
     ]
     others = not found and not archived and services.missions.list(archived=True)
@@ -238,7 +238,7 @@ def list_missions(
 
 
 def mission_json(mission: Mission, capacity: Capacity) -> dict[str, Any]:
-    names = ("id", "slug", "name", "description", "status", "conversation_id", "created_at", "updated_at")
+    names = ("id", "slug", "name", "description", "status", "conversation_id", "created_at", "updated_at", "paused_at")
     return {**camel_json(mission, *names), "lastCycle": mission.last_tick, "capacity": capacity.as_json()}
 
 
@@ -251,10 +251,13 @@ def show(
     """Show a mission's capacity and each pillar's metrics, strategies and todos."""
     from punchlist.surfaces.cli.mission_view import board_lines
     from punchlist.views.board import BoardFilter, board_json, read_board
+    from punchlist.views.health import read_health
 
     services = cli.services()
     board = read_board(services.store, slug, BoardFilter(archived=archived))
-    cli.show({**mission_json(board.mission, board.todos.capacity), **board_json(board)}, board_lines(board))
+    [health] = read_health(services.store, slug).missions
+    shown = {**mission_json(board.mission, board.todos.capacity), **board_json(board), "health": health.as_json()}
+    cli.show(shown, board_lines(board, health))
 
 
 @app.command()
@@ -269,6 +272,8 @@ def archive(cli: CliContext, slug: MissionArgument, why: RequiredReasonOption) -
 
 app.command("cycle")(mission_cycle.cycle)
 app.command("prompt")(mission_cycle.prompt)
+app.command("pause")(mission_cycle.pause)
+app.command("resume")(mission_cycle.resume)
 app.command("costs")(mission_runs.costs)
 
 
@@ -348,6 +353,7 @@ def acknowledge(cli: CliContext, id: IdArgument) -> None:
 app.add_typer(mission_todo.app, name="todo")
 app.add_typer(mission_chat.app, name="chat")
 app.add_typer(mission_directive.app, name="directive")
+app.add_typer(mission_strategy.app, name="strategy")
 app.add_typer(mission_metric.app, name="metric")
 app.add_typer(mission_recommendation.app, name="recommendation")
 app.add_typer(mission_runs.app, name="runs")

@@ -1,4 +1,4 @@
-"""`punchlist mission cycle` and `mission prompt`: planning on request."""
+"""`punchlist mission cycle`, `prompt`, `pause` and `resume`: planning on request, and when there is none."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from punchlist.config import current_user
-from punchlist.errors import Conflict, NotFound
+from punchlist.errors import Conflict, IllegalTransition, NotFound
 from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.camel_json import camel_json
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo_error
-from punchlist.surfaces.cli.options import NO_MISSIONS, MissionArgument
+from punchlist.surfaces.cli.options import NO_MISSIONS, MissionArgument, OptionalReasonOption
 from punchlist.surfaces.cli.tools import ModeOption
 from punchlist.surfaces.cli.worker import ModelOption, resolve_models, run_worker
 
@@ -43,12 +45,12 @@ def cycle(
     if work:
         # Fails before anything is queued if there is no model.
         resolve_models(services, model)
-    started, refused = list[Run](), list[Conflict]()
+    started, refused = list[Run](), list[Conflict | IllegalTransition]()
     for mission in _select(services, slug):
         scope = MissionScope(mission.conversation_id, Actor(Role.PERSON, current_user()))
         try:
             started.append(enqueue_cycle(services.store, scope, mission))
-        except Conflict as error:
+        except (Conflict, IllegalTransition) as error:
             refused.append(error)
     if refused and not started:
         raise refused[0]
@@ -87,3 +89,25 @@ def _select(services: Services, slug: str | None) -> list[Mission]:
     if not missions:
         raise NotFound(NO_MISSIONS)
     return missions
+
+
+def pause(cli: CliContext, slug: MissionArgument, why: OptionalReasonOption = "") -> None:
+    """Pause a mission: no cycle and no run starts, and runs that work are paused after their current step.
+
+    Its chats, board and inbox stay open. `mission resume` continues it.
+    """
+    refuse_for_agents("mission pause")
+    services = cli.services()
+    mission = services.missions.pause(cli.user_scope(services), slug, why)
+    cli.show(
+        camel_json(mission, "id", "slug", "paused_at", "paused_by", "pause_reason"),
+        f"Paused mission {mission.slug}. `punchlist mission resume {mission.slug}` continues it.",
+    )
+
+
+def resume(cli: CliContext, slug: MissionArgument, why: OptionalReasonOption = "") -> None:
+    """Continue a paused mission and the runs that were paused with it. One cycle makes up for those it missed."""
+    refuse_for_agents("mission resume")
+    services = cli.services()
+    mission = services.missions.resume(cli.user_scope(services), slug, why)
+    cli.show(camel_json(mission, "id", "slug", "paused_at"), f"Mission {mission.slug} continues.")

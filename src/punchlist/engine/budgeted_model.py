@@ -1,0 +1,99 @@
+"""A model whose requests are charged to a mission's budget (M19)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Final
+
+from punchlist.agent.compaction import CHARACTERS_PER_TOKEN
+from punchlist.missions.budgets.repository import Spend
+from punchlist.missions.budgets.service import Budgets
+from punchlist.missions.config.policy import limits_of
+from punchlist.missions.model import Mission
+from punchlist.models.model import (
+    CallReturn,
+    Model,
+    ModelInfo,
+    ModelRefused,
+    ModelRequest,
+    Reply,
+    TextListener,
+    Usage,
+    UserText,
+)
+from punchlist.storage.async_bridge import AsyncBridge
+
+_EMPTY: Final = Spend()
+
+
+class BudgetedModel:
+    """Charges each request before it is sent. A request that would exceed a budget suspends the turn instead."""
+
+    def __init__(
+        self,
+        model: Model,
+        budgets: Budgets,
+        call: AsyncBridge,
+        mission: Mission,
+        todo_id: str | None,
+        suspend: Callable[[str], None],
+    ) -> None:
+        """`suspend` interrupts the agent's turn with a reason; the turn can be resumed."""
+        self._model = model
+        self._budgets = budgets
+        self._call = call
+        self._mission = mission
+        self._todo_id = todo_id
+        self._suspend = suspend
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._model.info
+
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
+        self._check_price()
+        place = (self._mission.id, self._todo_id)
+        estimate = self._spend(Usage(_estimated_tokens(request)))
+        reason = await self._call(self._budgets.reserve, *place, estimate)
+        if reason is not None:
+            self._suspend(reason)
+            # Cancelled by the signal that `suspend` sets.
+            await asyncio.Event().wait()
+        used = _EMPTY
+        try:
+            reply = await self._model.ask(request, on_text)
+            used = self._spend(reply.usage)
+            return reply
+        finally:
+            # Shielded: a cancelled turn must not leave its estimate behind.
+            await asyncio.shield(self._call(self._budgets.settle, *place, estimate, used))
+
+    def _check_price(self) -> None:
+        limits = limits_of(self._mission)
+        priced = self._model.info.cost(Usage()) is not None
+        if not priced and (limits.cost_per_day is not None or limits.cost_per_todo is not None):
+            raise ModelRefused(
+                f"The price of {self._model.name} is unknown, so the cost limits of mission {self._mission.slug!r} "
+                "cannot be enforced. Limit tokens instead (tokensPerDay, tokensPerTodo)."
+            )
+
+    def _spend(self, usage: Usage) -> Spend:
+        return Spend(1, usage.input_tokens, usage.output_tokens, self._model.info.cost(usage) or 0.0)
+
+
+def _estimated_tokens(request: ModelRequest) -> int:
+    characters = len(request.system)
+    for message in request.messages:
+        match message:
+            case UserText(text=text) | CallReturn(text=text):
+                characters += len(text)
+            case Reply(text=text, calls=calls):
+                characters += len(text) + sum(len(json.dumps(call.arguments, default=str)) for call in calls)
+    characters += sum(len(json.dumps(tool.input_schema, default=str)) + len(tool.description) for tool in request.tools)
+    return characters // CHARACTERS_PER_TOKEN

@@ -1,0 +1,1 @@
+"""What a mission may spend, and what it has spent."""

@@ -1,0 +1,72 @@
+"""The SQL of what missions spend, and of the budgets that they have reached. The caller owns the transaction."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns
+
+
+class Spend(NamedTuple):
+    """What requests to models used."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def minus(self, other: Spend) -> Spend:
+        return Spend(
+            self.requests - other.requests,
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+            self.cost - other.cost,
+        )
+
+
+class BudgetStop(NamedTuple):
+    """A row of `budget_stops`: a budget that was reached."""
+
+    id: str
+    mission_id: str
+    todo_id: str | None
+    explanation: str
+    reached_at: str
+    ended_at: str | None = None
+
+
+_SUMS: Final = (
+    "SELECT coalesce(sum(requests), 0), coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), "
+    "coalesce(sum(cost), 0) FROM mission_spend"
+)
+
+
+def _spend(row: tuple[int, int, int, float]) -> Spend:
+    return Spend(int(row[0]), int(row[1]), int(row[2]), float(row[3]))
+
+
+ADD_SPEND: Final = Statement(
+    "INSERT INTO mission_spend (mission_id, day, todo_id, requests, input_tokens, output_tokens, cost) "
+    "VALUES (:mission_id, :day, :todo_id, :requests, :input_tokens, :output_tokens, :cost) "
+    "ON CONFLICT (mission_id, day, todo_id) DO UPDATE SET requests = mission_spend.requests + excluded.requests, "
+    "input_tokens = mission_spend.input_tokens + excluded.input_tokens, "
+    "output_tokens = mission_spend.output_tokens + excluded.output_tokens, cost = mission_spend.cost + excluded.cost"
+)
+spend_of_day: Final = SelectOne(_spend, f"{_SUMS} WHERE mission_id = :mission_id AND day = :day")
+spend_of_todo: Final = SelectOne(_spend, f"{_SUMS} WHERE todo_id = :todo_id")
+
+# A limit can be raised and lowered again on the same day.
+OPEN_STOP: Final = Statement(
+    "INSERT INTO budget_stops (id, mission_id, todo_id, explanation, reached_at, ended_at) "
+    "VALUES (:id, :mission_id, :todo_id, :explanation, :reached_at, :ended_at) ON CONFLICT (id) DO UPDATE SET "
+    "explanation = excluded.explanation, reached_at = excluded.reached_at, ended_at = NULL"
+)
+_STOP: Final = f"SELECT {columns(BudgetStop._fields)} FROM budget_stops"
+open_stops: Final = SelectAll(
+    BudgetStop._make, f"{_STOP} WHERE mission_id = :mission_id AND ended_at IS NULL ORDER BY reached_at, id"
+)
+END_STOP: Final = Statement("UPDATE budget_stops SET ended_at = :at WHERE id = :id AND ended_at IS NULL")

@@ -1,0 +1,54 @@
+"""Which workers live: each renews its row while it does (I3).
+
+For people only. Whether a worker's runs are taken over depends on its lock, not on this row (`engine/liveness.py`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from punchlist.kernel.clock import timestamp
+from punchlist.runs import worker_repository
+from punchlist.runs.worker_repository import WorkerRecord
+from punchlist.storage.store import Store, Transaction
+
+RENEWAL: Final = timedelta(seconds=10)
+WORKER_TIMEOUT: Final = timedelta(seconds=60)
+"""A worker that was not seen for this long is not alive."""
+_RETENTION: Final = timedelta(days=7)
+
+
+def alive_since(now: datetime) -> str:
+    """Workers that were seen later than this are alive."""
+    return timestamp(now - WORKER_TIMEOUT)
+
+
+def live_workers(tx: Transaction, now: datetime) -> list[WorkerRecord]:
+    return worker_repository.alive(tx, alive_since(now))
+
+
+class WorkerRegistration:
+    """The row of one worker."""
+
+    def __init__(self, store: Store, id: str, slots: int) -> None:
+        self._store = store
+        self._id = id
+        self._slots = slots
+        self._seen: datetime | None = None
+
+    def renew(self) -> None:
+        """Write the row, unless it was written a moment ago."""
+        now = self._store.clock()
+        # A clock that was set back also causes a write.
+        if self._seen is not None and self._seen <= now < self._seen + RENEWAL:
+            return
+        with self._store.write() as tx:
+            tx.run(worker_repository.REGISTER, id=self._id, slots=self._slots, at=timestamp(now))
+            if self._seen is None:
+                tx.run(worker_repository.FORGET, before=timestamp(now - _RETENTION))
+        self._seen = now
+
+    def end(self) -> None:
+        with self._store.write() as tx:
+            tx.run(worker_repository.END, id=self._id, at=tx.now())

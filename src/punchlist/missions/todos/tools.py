@@ -156,7 +156,8 @@ def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         title="Move a mission todo",
         description=(
             "promote (backlog to pending), demote (back), start (the pillar owner begins to work), cancel, extend (new "
-            "deadline) or reprioritize (new priority) a todo. Owners may only cancel; their other calls are passed "
+            "deadline), reprioritize (new priority), or resume (continue work in progress that no run does any more; "
+            "the owner reads the reason) a todo. Owners may only cancel; their other calls are passed "
             "to the Lead as recommendations."
         ),
         input_schema=schema(

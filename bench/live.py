@@ -15,7 +15,6 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.actors import Actor, Role
 from punchlist.storage.open import open_store
-from punchlist.views.activity_repository import ActivityEntry
 from punchlist.views.live_hub import LiveHub
 from punchlist.views.live_text import LiveText
 
@@ -69,7 +68,7 @@ def _delays(url: str, rounds: int) -> tuple[list[float], list[float]]:
                 for item in items:
                     if isinstance(item, LiveText):
                         texts += [(now - int(sent)) / 1e9 for sent in item.text.split()]
-                    elif isinstance(item, ActivityEntry) and item.action == "say":
+                    elif item.action == "say":
                         sent = conversations.messages(SCOPE.conversation_id)[len(events)].content
                         events.append((now - int(sent)) / 1e9)
         assert writer.returncode == 0

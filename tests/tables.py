@@ -36,11 +36,16 @@ def engine_of(store: Store) -> Engine:
     return engine
 
 
+def is_search_index(name: str) -> bool:
+    """Tables that FTS5 of SQLite makes for itself."""
+    return name.startswith("search_index")
+
+
 @cache
 def our_tables() -> MetaData:
     found = MetaData()
     with TemporaryDirectory() as folder:
         store = open_store(str(Path(folder) / "new.db"))
-        found.reflect(engine_of(store), only=lambda name, _: name != VERSION_TABLE)
+        found.reflect(engine_of(store), only=lambda name, _: name != VERSION_TABLE and not is_search_index(name))
         store.close()
     return found

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from punchlist.missions.planning.prompt_data import PromptData
     from punchlist.missions.recommendations.service import Recommendations
     from punchlist.missions.service import Missions
+    from punchlist.missions.strategies import Strategies
     from punchlist.missions.todos.checks import CompletionChecks
     from punchlist.missions.todos.service import MissionTodos
     from punchlist.models.model import Model
@@ -183,6 +184,12 @@ class Services:
         return Escalations(self.store)
 
     @cached_property
+    def strategies(self) -> Strategies:
+        from punchlist.missions.strategies import Strategies
+
+        return Strategies(self.store)
+
+    @cached_property
     def directives(self) -> Directives:
         from punchlist.missions.directives.service import Directives
 
@@ -244,9 +251,10 @@ class Services:
         )
 
     def trusts_mission(self, mission: Mission) -> bool:
-        from punchlist.missions.config.trust import trust_name
+        from punchlist.missions.config.trust import trust_name, trusted_text
 
-        return self.trust.trusts_text(trust_name(mission.slug, self.workspace), mission.source)
+        text = trusted_text(mission)
+        return text is not None and self.trust.trusts_text(trust_name(mission.slug, self.workspace), text)
 
     @cached_property
     def runs(self) -> Runs:

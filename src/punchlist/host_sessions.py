@@ -74,6 +74,11 @@ class HostSessions:
         owners = set(self._read().taken.values())
         return next((one.pid for one in processes if owners and process_identity(one.pid) in owners), None)
 
+    def running(self) -> dict[str, str]:
+        """The sessions of third-party agents that run now, with the names of the agents."""
+        stored = self._read()
+        return {session: stored.agents.get(session, "agent") for session, owner in stored.taken.items() if _runs(owner)}
+
     def acquire(self, agent: str, host_session: str | None = None) -> str:
         """As `find`, but an agent without a session gets one."""
         parents = host_processes()

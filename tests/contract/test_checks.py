@@ -14,7 +14,7 @@ from tests.contract.measured import BUILD_TIME, PERSON, measured
 
 from punchlist.errors import IllegalTransition, InvalidInput
 from punchlist.kernel.actors import Actor, Role
-from punchlist.missions.config.trust import check_name, trust_name
+from punchlist.missions.config.trust import check_name, trust_name, trusted_text
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo
 from punchlist.missions.todos.checks import CompletionChecks
@@ -45,12 +45,12 @@ class Bench:
 
     def trust_it(self) -> None:
         assert self.mission is not None
-        self.trust.trust_text(trust_name("fast", self.root), self.mission.source)
+        self.trust.trust_text(trust_name("fast", self.root), trusted_text(self.mission) or "")
 
     def checks(self) -> CompletionChecks:
         return CompletionChecks(
             self.store,
-            lambda mission: self.trust.trusts_text(trust_name(mission.slug, self.root), mission.source),
+            lambda mission: self.trust.trusts_text(trust_name(mission.slug, self.root), trusted_text(mission) or ""),
             self.root,
             self.todos.record_check,
             environment={"PATH": "/usr/bin:/bin", "API_KEY": "sesame-open-now"},
@@ -118,6 +118,26 @@ def test_a_command_of_the_file_decides_once_the_file_is_trusted(bench: Bench) ->
     (bench.root / "fixed").touch()
     assert bench.passes(todo)
     assert bench.complete(todo) is TodoStatus.COMPLETED
+
+
+@pytest.mark.spec("M16", "V2")
+def test_a_file_in_the_workspace_can_be_the_check(bench: Bench) -> None:
+    todo = bench.begin({"file": "report.md", "contains": "Slowest plugins"})
+    assert bench.detail(todo) == "report.md does not exist."
+    (bench.root / "report.md").write_text("# Report\n")
+    assert bench.detail(todo) == "report.md does not contain “Slowest plugins”."
+    with pytest.raises(IllegalTransition, match="does not contain"):
+        bench.complete(todo)
+    (bench.root / "report.md").write_text("# Slowest plugins\n")
+    assert bench.passes(todo)
+    assert bench.complete(todo) is TodoStatus.COMPLETED
+
+
+@pytest.mark.spec("M16", "V2")
+def test_a_file_outside_of_the_workspace_is_never_read(bench: Bench, tmp_path: Path) -> None:
+    (bench.root.parent / "secret").write_text("yes")
+    todo = bench.begin({"file": "../secret"})
+    assert "is outside of the workspace" in bench.detail(todo)
 
 
 @pytest.mark.spec("M16")

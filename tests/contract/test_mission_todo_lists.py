@@ -225,9 +225,13 @@ def test_lists_are_read_along_indexes_however_much_has_ended(store: Store) -> No
     """What SQLite intends to do. PostgreSQL decides by what is in the table; the benchmark looks at both."""
     if store.database.kind != "sqlite":
         return
-    where = {"owner": "", "since": "0", "at": "9999", "id": "", "most": 100, "mission_id": ""}
+    where = {"owner": "", "since": "0", "at": "9999", "id": "", "most": 100, "mission_id": "", "label": ""}
     with engine_of(store).connect() as connection:
-        for statement in (todo_repository.open_in_mission, *todo_repository.ENDED.values()):
+        for statement in (
+            todo_repository.open_in_mission,
+            *todo_repository.ENDED.values(),
+            *todo_repository.UNARCHIVED.values(),
+        ):
             sql, values = statement.on(store.database.kind, where)
             (first, *_) = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()
             assert "SEARCH mission_todos USING INDEX idx_mission_todos_" in first[-1]

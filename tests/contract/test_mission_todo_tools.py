@@ -19,6 +19,7 @@ from punchlist.kernel.tool import Schema
 from punchlist.missions.chats import unquote
 from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
+from punchlist.missions.todos.tool_updates import ACTIONS
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.storage.store import Store
 
@@ -76,12 +77,20 @@ def test_the_three_tools_that_change_return_the_todo_with_the_seeds_fields(team:
         "createdAt": "2026-02-21T09:00:00.000000Z",
         "startedAt": None,
         "completedAt": None,
+        "version": made["version"],
     }
-    assert sorted(made) == sorted(SEED)
+    assert sorted(made) == sorted([*SEED, "version"])
     clock.advance(minutes=1)
     started = team.call(team.lead, "update", todoId=made["id"], action="start", reason="It got slower.")
     run_id = started.pop("runId")
-    assert started == {**made, "status": "in_progress", "startedAt": "2026-02-21T09:01:00.000000Z"}
+    version = started["version"]
+    assert version != made["version"]
+    assert started == {
+        **made,
+        "status": "in_progress",
+        "startedAt": "2026-02-21T09:01:00.000000Z",
+        "version": version,
+    }
     clock.advance(minutes=1)
     outcome = "ts-loader 39%, css-loader 17%, terser 12%"
     done = team.call(team.lead, "complete", todoId=made["id"], outcome=outcome, metricsImpacted=["local-build-time"])
@@ -93,6 +102,7 @@ def test_the_three_tools_that_change_return_the_todo_with_the_seeds_fields(team:
         "completedAt": "2026-02-21T09:02:00.000000Z",
         "endedAt": "2026-02-21T09:02:00.000000Z",
         "mark": "accepted",
+        "version": done["version"],
     }
     listed = team.call(team.lead, "list")
     assert listed == {
@@ -296,7 +306,7 @@ def test_names_of_what_is_not_there_come_with_what_is_near(team: Team) -> None:
         "Did you mean onboarding? Available: build-performance, onboarding.",
     ]
     assert problems(team, "update", todoId=todo.id, action="finish") == [
-        "action: must be one of promote, demote, start, cancel, extend, reprioritize, got 'finish'",
+        f"action: must be one of {', '.join(ACTIONS)}, got 'finish'",
         "reason: is required; say why",
     ]
 

@@ -24,6 +24,7 @@ from typing import Final
 
 from tests.faults.processes import PATIENCE, ROOT, module
 
+from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.model_resolver import ModelResolver
 from punchlist.app import Services
 from punchlist.config import load
@@ -31,6 +32,7 @@ from punchlist.engine.periodic import enqueue_cycle
 from punchlist.kernel.actors import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.model import MissionScope
+from punchlist.models.model import Model
 from punchlist.toolcalls.policy import Mode
 
 SLUG: Final = "developer-experience"
@@ -53,6 +55,8 @@ class Task:
     until_idle: bool = True
     mode: str = "yolo"
     slots: int = 8
+    simulated: bool = False
+    """Its clock is moved and its model is scripted: see `long_mission.py`."""
 
     @property
     def log(self) -> Path:
@@ -81,14 +85,22 @@ def begin(house: Services, *, cycles: bool = True) -> None:
 
 async def work(task: Task) -> None:
     house = task.house()
-    if task.begins:
-        begin(house)
-    casting = ModelResolver(f"rehearsal:{task.folder}/rehearsal.yaml", os.environ)
+    casting: Callable[[AgentDefinition], Model]
+    if task.simulated:
+        from tests.faults.long_mission import count_passes, simulate
+
+        casting = simulate(house, Path(task.folder))
+    else:
+        if task.begins:
+            begin(house)
+        casting = ModelResolver(f"rehearsal:{task.folder}/rehearsal.yaml", os.environ)
 
     def tell(line: str) -> None:
         print(f"{os.getpid()}: {line}", flush=True)
 
     ours = house.worker(casting, Mode(task.mode), slots=task.slots, report=tell)
+    if task.simulated:
+        count_passes(ours, Path(task.folder))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ours.stop)
     await ours.run(until_idle=task.until_idle)
     house.store.close()

@@ -208,13 +208,27 @@ def test_what_a_file_would_run_does_not_run_before_it_is_trusted(punchlist: Cli,
     assert punchlist(*collect).returncode == 1
 
 
-@pytest.mark.spec("M1", "M7")
-def test_a_changed_file_has_to_be_trusted_again(punchlist: Cli) -> None:
+@pytest.mark.spec("M7", "M18")
+def test_trust_covers_what_runs_and_not_the_rest_of_the_file(punchlist: Cli) -> None:
     applied = told(punchlist, "apply", "-", "--yes", "--trust", input=json.dumps(running()))
     assert applied["trusted"] is True
-    # Not one character of it may differ.
-    again = told(punchlist, "apply", "-", "--yes", input=json.dumps(running(), indent=1))
-    assert (again["changes"], again["trusted"]) == (["~ the text of the file; its meaning is unchanged"], False)
+    other = running(active=4, description="Another description")
+    again = told(punchlist, "apply", "-", "--yes", input=json.dumps(other, indent=1))
+    assert (len(again["changes"]), again["trusted"]) == (2, True)
+
+
+@pytest.mark.spec("M7", "M18")
+@pytest.mark.parametrize("changed", ["collector", "check", "more"])
+def test_any_change_to_what_runs_asks_again(punchlist: Cli, changed: str) -> None:
+    told(punchlist, "apply", "-", "--yes", "--trust", input=json.dumps(running()))
+    raw = running()
+    if changed == "collector":
+        raw["pillars"][0]["metrics"][0]["collector"] = {**RUNS, "timeoutSeconds": 7}
+    elif changed == "check":
+        raw["checks"]["tests"]["command"] = ["make", "test", "deploy"]
+    else:
+        raw["checks"]["deploy"] = {"command": ["make", "deploy"]}
+    assert told(punchlist, "apply", "-", "--yes", input=json.dumps(raw))["trusted"] is False
     assert told(punchlist, "trust", SLUG, "--yes")["trusted"] is True
 
 

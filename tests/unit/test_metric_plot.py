@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punchlist.surfaces.cli.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
+from punchlist.surfaces.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
 
 BRAILLE = {chr(code) for code in range(0x2801, 0x2900)}
 VALUES = st.lists(st.floats(-1e18, 1e18), min_size=1, max_size=80)

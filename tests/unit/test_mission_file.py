@@ -23,8 +23,8 @@ from punchlist.missions.config import file
 from punchlist.missions.config.diff import change_lines
 from punchlist.missions.config.model import MissionConfig, mission_schema
 from punchlist.missions.config.policy import OverduePending, StaleBacklog
+from punchlist.missions.config.starter import STARTER
 from punchlist.missions.config.trust import actions_needing_trust
-from punchlist.surfaces.cli.mission import STARTER
 
 CONTRACT = """\
 {"name": "Developer Experience", "slug": "developer-experience", "description": "…",

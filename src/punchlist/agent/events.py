@@ -27,6 +27,10 @@ class TurnStarted(AgentEvent):
     resumed: bool
     continuations: int | None
     """The limit of continuations; None if continuation is off (C15)."""
+    mode: str = ""
+    context_window: int | None = None
+    token_limit: int | None = None
+    cost_limit: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Writes streamed text and output of running calls for other processes, beside the event log.
+"""Writes streamed text, output of running calls and the status of turns for other processes, beside the event log.
 
 Text is collected and written by a thread at most every `FLUSH_SECONDS`, so that a reply that arrives faster writes
 nothing. What is written is bounded per turn, its beginning dropped first, and deleted when the reply or the result is
@@ -25,6 +25,7 @@ from punchlist.agent.events import (
     ToolOutput,
     TurnEnded,
 )
+from punchlist.agent.turn_status import TurnStatuses, store_status
 from punchlist.conversations import live_repository
 from punchlist.conversations.live_repository import NewLiveText
 from punchlist.errors import StoreError
@@ -73,6 +74,7 @@ class LiveOutput:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._streams: dict[tuple[str, str], _Stream] = {}
+        self._statuses = TurnStatuses()
         self._begun: set[str] = set()
         """Turns whose rows of an earlier owner are deleted."""
         self._wake = threading.Condition()
@@ -85,6 +87,7 @@ class LiveOutput:
         def on_event(event: AgentEvent) -> None:
             if then is not None:
                 then(event)
+            self._apply(event)
             match event:
                 case TextDelta():
                     self._add(conversation_id, event.turn_id, REPLY, event.text)
@@ -106,6 +109,11 @@ class LiveOutput:
             self._wake.notify()
         if self._thread is not None:
             self._thread.join(timeout=5)
+
+    def _apply(self, event: AgentEvent) -> None:
+        with self._wake:
+            if self._statuses.apply(event):
+                self._notify()
 
     def _add(self, conversation_id: str, turn_id: str, call_id: str, text: str) -> None:
         if not text:
@@ -166,10 +174,13 @@ class LiveOutput:
                 taken.append((stream, "" if stream.ended else stream.take(limit), limit))
                 if stream.ended:
                     self._streams.pop((stream.turn_id, stream.call_id), None)
+            statuses = self._statuses.take()
         taken = [(stream, text, limit) for stream, text, limit in taken if text or stream.has_rows]
-        if not taken:
+        if not taken and not statuses:
             return
         with self._store.write() as tx:
+            for status in statuses:
+                store_status(tx, status)
             for stream, text, limit in taken:
                 self._store_text(tx, stream, text, limit)
             self._forget(tx, {stream.turn_id for stream, _, _ in taken})

@@ -17,7 +17,7 @@ from punchlist.agent.definitions import BUILT_IN, OWN_LIST_TOOLS, TOP_LEVEL_AGEN
 from punchlist.agent.delegation import AsyncDelegation, DelegateTool, SubagentRunner
 from punchlist.agent.drive import run_drive
 from punchlist.agent.earlier_turns import earlier_messages
-from punchlist.agent.events import CallChanged, EventListener, ToolOutput, TurnStarted
+from punchlist.agent.events import CallChanged, EventListener, ToolOutput
 from punchlist.agent.goals import (
     GoalJudge,
     GoalVerdict,
@@ -42,6 +42,7 @@ from punchlist.agent.tool_offers import tool_offers
 from punchlist.agent.transcript import TurnLog, single_line
 from punchlist.agent.turn import Turn
 from punchlist.agent.turn_model import TurnDeps, TurnRequest, TurnResult, keeps_own_list, plan_scope
+from punchlist.agent.turn_status import turn_started
 from punchlist.agent.work_log import WorkLog
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
@@ -131,9 +132,8 @@ class AgentRuntime:
         scope, resumed = TurnScope(stored.conversation_id, request.actor, stored.id), isinstance(turn, str)
         writer = TurnWriter(self.site.store, scope, current_process())
         if self.on_event is not None:
-            agent = request.agent
-            limit = agent.limits.continuations if agent.todo_driven else None
-            self.on_event(TurnStarted(agent.name, stored.id, model.name, request.parent, resumed, limit))
+            mode = self.mode or self.site.settings.policy.mode or Mode.DEFAULT
+            self.on_event(turn_started(request, stored.id, model, mode, resumed=resumed))
         try:
             request = await self._prepared(request, scope)
             if request.goal is None and request.parent is None:

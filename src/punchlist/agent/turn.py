@@ -46,7 +46,16 @@ from punchlist.errors import PunchlistError
 from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled, sleep_unless_cancelled
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import visible, visible_block
-from punchlist.models.model import CallReturn, FinishReason, ModelError, Reply, RequestedCall, Usage, UserText
+from punchlist.models.model import (
+    CallReturn,
+    FinishReason,
+    ModelBusy,
+    ModelError,
+    Reply,
+    RequestedCall,
+    Usage,
+    UserText,
+)
 
 CUT_OFF: Final = {
     FinishReason.LENGTH: "the model's reply reached the length limit",
@@ -84,6 +93,7 @@ class Turn:
         self._started_at = monotonic()
         self._progress = TurnProgress(deps.work)
         self._failure: str | None = None
+        self._model_busy = False
         self._interrupted = False
         self._pending_approvals: Sequence[str] = ()
         self._lists = ListState()
@@ -196,6 +206,7 @@ class Turn:
         except ModelError as error:
             # Written by the provider: it may contain characters that cannot be stored.
             self._failure = visible_block(str(error)[:MAX_FAILURE_LENGTH])
+            self._model_busy = isinstance(error, ModelBusy)
             await log.save_failure(self._failure)
             return Reply(finish=FinishReason.ERROR)
         if reply is None:
@@ -430,6 +441,7 @@ class Turn:
             self._lists.items,
             None if self._deps.model.info.cost(Usage()) is None else self._budget.cost,
             self._work.all_work,
+            self._model_busy and reason is Reason.ERROR,
         )
         self._emit(TurnEnded(self._agent.name, self._deps.turn_id, result))
         return result

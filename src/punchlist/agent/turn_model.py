@@ -97,6 +97,8 @@ class TurnResult:
     """In dollars, workers included; None if the model's price is unknown."""
     work: tuple[EvidenceCall, ...] = ()
     """The successful calls of the turn, without those of list tools."""
+    model_busy: bool = False
+    """It failed because the model was not available: a later attempt may succeed."""
 
     @property
     def ending(self) -> str:

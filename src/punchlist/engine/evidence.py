@@ -36,13 +36,17 @@ _SUCCESS: Final = "success"
 
 
 def read_evidence(store: Store, todo_id: str, turn_id: str | None) -> str:
-    """The work of one round, which `turn_id` names, and what earlier rounds of the todo did."""
-    if turn_id is None:
-        return "The report came from an agent outside of Punchlist; its tool calls are not recorded here."
+    """The work of one round, and what earlier rounds of the todo did.
+
+    `turn_id` names the owner's turn of the round. Without it, the report was made by another agent or by an earlier
+    attempt of the run: then all that is recorded for the todo counts.
+    """
     with store.read() as tx:
-        ids = mission_repository.turn_ids_of_todo(tx, todo_id)
-        found = (conversation_repository.find_turn(tx, id) for id in dict.fromkeys([*ids, turn_id]))
+        ids = dict.fromkeys([*mission_repository.turn_ids_of_todo(tx, todo_id), *filter(None, [turn_id])])
+        found = (conversation_repository.find_turn(tx, id) for id in ids)
         turns = [turn for turn in found if turn is not None and turn.agent_id != LEAD]
+        if not turns:
+            return "The report came from another agent, whose tool calls are not recorded here."
         since = next((turn.started_at for turn in turns if turn.id == turn_id), "")
         # Asynchronous delegations of the round have turns of their own.
         this_round = [turn for turn in turns if turn.started_at >= since]

@@ -18,11 +18,13 @@ from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.planning import cadence
 from punchlist.missions.planning.overdue import OverdueService
-from punchlist.missions.planning.retries import retry_at
+from punchlist.missions.planning.retries import is_retried, retry_at
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
 from punchlist.runs.model import Run, RunKind
-from punchlist.storage.store import Store
+from punchlist.storage.store import Store, Transaction
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -120,9 +122,14 @@ class PeriodicTasks:
         self._services.missions.take_tick(scope, mission.id, tick)
 
     def _retry_failed(self, scope: MissionScope, mission: Mission, now: datetime) -> None:
-        """Queue failed cycles and planning runs again, with back-off."""
+        """Queue failed cycles and planning runs again, and work that the model was not available for, with back-off."""
         with self._services.store.read() as tx:
-            failed = run_repository.failed_planning(tx, mission.id, timestamp(now - RETRY_PERIOD))
+            since = timestamp(now - RETRY_PERIOD)
+            work = run_repository.failed_work(tx, mission.id, since)
+            failed = [
+                *run_repository.failed_planning(tx, mission.id, since),
+                *(run for run in work if is_retried(run.why, run.leg) and _is_in_progress(tx, run)),
+            ]
         for run in failed:
             at = retry_at(run.ended_at or run.changed_at, run.leg)
             if at is None or now < at:
@@ -159,3 +166,8 @@ class PeriodicTasks:
                     pillar_id=pillar_id,
                     reason="a person sent a message",
                 )
+
+
+def _is_in_progress(tx: Transaction, run: Run) -> bool:
+    todo = todo_repository.find(tx, str(run.todo_id))
+    return todo is not None and todo.status is TodoStatus.IN_PROGRESS

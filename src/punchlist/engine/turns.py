@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from punchlist.agent.budget import Budget
 from punchlist.agent.continuation import Reason
@@ -32,6 +32,7 @@ from punchlist.errors import PunchlistError
 from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.text import excerpt
 from punchlist.missions.budgets.service import REACHED, Budgets
+from punchlist.missions.planning.retries import UNAVAILABLE
 from punchlist.models.model import Reply
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run, UsageIncrement, remaining_text
@@ -64,6 +65,7 @@ class StepResult(TypedDict):
     outputTokens: int
     cost: float
     seconds: float
+    modelBusy: NotRequired[bool]
 
 
 class TurnSteps:
@@ -107,7 +109,8 @@ class TurnSteps:
             if owned.wish is ControlRequest.STOP:
                 raise RunStopped
         if result["reason"] == Reason.ERROR:
-            raise TurnFailed(f"{task.agent.name}: {result['why']}")
+            busy = UNAVAILABLE if result.get("modelBusy") else ""
+            raise TurnFailed(f"{busy}{task.agent.name}: {result['why']}")
         return result
 
     async def check_requests(self, run: Run) -> Run:
@@ -273,6 +276,7 @@ def _turn_result(turn_id: str, ended: TurnResult, budget: Budget, seconds: float
         "outputTokens": ended.usage.output_tokens,
         "cost": budget.cost,
         "seconds": seconds,
+        "modelBusy": ended.model_busy,
     }
 
 

@@ -32,6 +32,7 @@ from punchlist.kernel.clock import timestamp
 from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.chats import post_once
+from punchlist.missions.planning.retries import is_retried
 from punchlist.missions.run_control import apply_stop, end_claim, end_work
 from punchlist.models.model import Model
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
@@ -282,7 +283,10 @@ class Worker:
         scope, kind = self._context.scope(run), NoticeKind.TODO_ERROR
         await self._retry(post_once, self._services.store, scope, _chat_of(run), kind, text)
         if run.kind is RunKind.EXECUTE:
-            await self._retry(self._write, end_work, run, f"Its run failed: {why}")
+            if is_retried(why, run.leg):
+                await self._retry(self._write, end_claim, run)
+            else:
+                await self._retry(self._write, end_work, run, f"Its run failed: {why}")
 
     def _write(self, change: Callable[..., None], *values: object) -> None:
         with self._services.store.write() as tx:

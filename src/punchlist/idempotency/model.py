@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 
-class AnsweredRequest(NamedTuple):
+class StoredAnswer(NamedTuple):
     """A row of `answered_requests`."""
 
     client: str

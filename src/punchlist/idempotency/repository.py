@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from punchlist.idempotency.model import AnsweredRequest
+from punchlist.idempotency.model import StoredAnswer
 from punchlist.storage.statements import SelectOne, Statement, columns
 
-_COLUMNS: Final = columns(AnsweredRequest._fields)
-_VALUES: Final = ", ".join(f":{name}" for name in AnsweredRequest._fields)
+_COLUMNS: Final = columns(StoredAnswer._fields)
+_VALUES: Final = ", ".join(f":{name}" for name in StoredAnswer._fields)
 
 find: Final = SelectOne(
-    AnsweredRequest._make,
+    StoredAnswer._make,
     f"SELECT {_COLUMNS} FROM answered_requests WHERE client = :client AND request_key = :request_key",
 )
 RESERVE: Final = Statement(f"INSERT INTO answered_requests ({_COLUMNS}) VALUES ({_VALUES}) ON CONFLICT DO NOTHING")

@@ -10,7 +10,7 @@ from typing import Final
 
 from punchlist.errors import Conflict, InvalidInput
 from punchlist.idempotency import repository
-from punchlist.idempotency.model import Answer, AnsweredRequest
+from punchlist.idempotency.model import Answer, StoredAnswer
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import excerpt, line_problem
 from punchlist.storage.store import Store
@@ -40,7 +40,7 @@ class IdempotentRequests:
     def answer(self, client: str, key: str, fingerprint: str, work: Callable[[], Answer]) -> tuple[Answer, bool]:
         """The answer, and whether it was given before. `work` must not wait for anything but the database."""
         with self._store.join() as tx:
-            row = AnsweredRequest(client, key, fingerprint, 0, "{}", "", tx.now())
+            row = StoredAnswer(client, key, fingerprint, 0, "{}", "", tx.now())
             if not tx.run(repository.RESERVE, **row._asdict()):
                 found = repository.find(tx, client, key)
                 assert found is not None
@@ -62,7 +62,7 @@ class IdempotentRequests:
             tx.run(repository.FORGET, before=before)
 
 
-def _repeat(found: AnsweredRequest, fingerprint: str) -> Answer:
+def _repeat(found: StoredAnswer, fingerprint: str) -> Answer:
     if found.fingerprint != fingerprint:
         raise KeyReused(f"The key {excerpt(found.request_key)!r} was used for another request before. Use a new one.")
     return Answer(found.status, json.loads(found.headers), found.body)

@@ -34,6 +34,8 @@ class MissionAction(StrEnum):
     ADD_PILLAR = "add_pillar"
     CHANGE_PILLAR = "change_pillar"
     SET_STRATEGIES = "set_strategies"
+    ADD_STRATEGY = "add_strategy"
+    RETIRE_STRATEGY = "retire_strategy"
     ADD_METRIC = "add_metric"
     CHANGE_METRIC = "change_metric"
 

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from punchlist.conversations.model import Scope
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
@@ -152,9 +152,72 @@ class MissionTodo(NamedTuple):
     override_reason: str | None = None
     overdue_at: str | None = None
     request_id: str | None = None
+    parent_id: str | None = None
+    labels: str | None = None
+    unarchived_at: str | None = None
 
     def checksum(self) -> int:
-        return zlib.crc32("\x1f".join(value or "" for value in self).encode())
+        parts = [value or "" for value in self[:_FIRST_COLUMNS]]
+        # Later columns count only when they have a value, so that rows of older versions stay valid.
+        parts += [
+            f"{name}={value}"
+            for name, value in zip(self._fields[_FIRST_COLUMNS:], self[_FIRST_COLUMNS:], strict=True)
+            if value is not None
+        ]
+        return zlib.crc32("\x1f".join(parts).encode())
+
+    @property
+    def version(self) -> str:
+        """Changes with the todo. An editor sends it back, so that no other edit is overwritten."""
+        return f"{self.checksum():08x}"
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        return tuple(json.loads(self.labels)) if self.labels else ()
+
+
+_FIRST_COLUMNS: Final = MissionTodo._fields.index("parent_id")
+
+
+class LinkKind(StrEnum):
+    BLOCKS = "blocks"
+    DUPLICATES = "duplicates"
+    FOLLOWS_FROM = "follows_from"
+
+
+class TodoLink(NamedTuple):
+    """A row of `todo_links`: the todo blocks, duplicates or follows from the other one."""
+
+    id: str
+    mission_id: str
+    todo_id: str
+    kind: str
+    other_id: str
+    created_by: str
+    created_at: str
+
+
+class TodoComment(NamedTuple):
+    """A row of `todo_comments`."""
+
+    id: str
+    mission_id: str
+    todo_id: str
+    author: str
+    content: str
+    created_at: str
+
+
+class TodoFile(NamedTuple):
+    """A row of `todo_files`: a path in the workspace, or a stored text with a name."""
+
+    id: str
+    mission_id: str
+    todo_id: str
+    name: str
+    content: str | None
+    created_by: str
+    created_at: str
 
 
 class Escalation(NamedTuple):
@@ -172,6 +235,14 @@ class Escalation(NamedTuple):
     answer: str | None = None
     answered_by: str | None = None
     answered_at: str | None = None
+
+
+class NewLink(NamedTuple):
+    """A link to request. `inverse`: the other todo is the one that blocks, is a duplicate or follows."""
+
+    kind: LinkKind
+    other_id: str
+    inverse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +263,9 @@ class NewMissionTodo:
     check: Mapping[str, Any] | None = None
     template: str | None = None
     request_id: str | None = None
+    parent_id: str | None = None
+    labels: tuple[str, ...] = ()
+    links: tuple[NewLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +276,8 @@ class TodoChange:
     warning: str | None = None
     run_id: str | None = None
     """The run that the change queued."""
+    other: MissionTodo | None = None
+    """The todo that it was swapped with."""
 
 
 @dataclass(frozen=True, slots=True)

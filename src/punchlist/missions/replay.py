@@ -15,9 +15,21 @@ from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction
 from punchlist.missions.metrics import repository as metric_repository
 from punchlist.missions.metrics.service import MetricAction
-from punchlist.missions.model import Escalation, Metric, MetricReading, Mission, Pillar, Strategy
+from punchlist.missions.model import (
+    Escalation,
+    Metric,
+    MetricReading,
+    Mission,
+    Pillar,
+    Strategy,
+    TodoComment,
+    TodoFile,
+    TodoLink,
+)
 from punchlist.missions.recommendations import repository as recommendation_repository
 from punchlist.missions.recommendations.model import Recommendation, RecommendationAction
+from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.lifecycle import PartAction
 from punchlist.storage.store import Transaction
 
 _NAMES: Final = {
@@ -28,6 +40,9 @@ _NAMES: Final = {
     "metric_readings": "reading",
     "escalations": "escalation",
     "directives": "directive",
+    "todo_links": "link",
+    "todo_comments": "comment",
+    "todo_files": "file",
     "recommendations": "recommendation",
 }
 """The tables, and what a row of each is called."""
@@ -39,6 +54,7 @@ _INSERTS: Final[dict[str, tuple[str, type[Any]]]] = {
     MetricAction.RECORD: ("metric_readings", MetricReading),
     EscalationAction.ASK: ("escalations", Escalation),
     DirectiveAction.ADD: ("directives", Directive),
+    MissionAction.ADD_STRATEGY: ("strategies", Strategy),
     RecommendationAction.RECOMMEND: ("recommendations", Recommendation),
 }
 _UPDATES: Final[dict[str, str]] = {
@@ -53,9 +69,17 @@ _UPDATES: Final[dict[str, str]] = {
     EscalationAction.ACKNOWLEDGE: "escalations",
     EscalationAction.ANSWER: "escalations",
     DirectiveAction.END: "directives",
+    MissionAction.RETIRE_STRATEGY: "strategies",
     RecommendationAction.ACCEPT: "recommendations",
     RecommendationAction.DECLINE: "recommendations",
 }
+_PARTS: Final[dict[str, tuple[str, type[Any]]]] = {
+    PartAction.LINK: ("todo_links", TodoLink),
+    PartAction.COMMENT: ("todo_comments", TodoComment),
+    PartAction.ATTACH: ("todo_files", TodoFile),
+}
+"""Events of a todo with a new row in their data, under the name of the row."""
+_REMOVALS: Final[dict[str, str]] = {PartAction.UNLINK: "todo_links", PartAction.DETACH: "todo_files"}
 
 
 def replay(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
@@ -69,6 +93,12 @@ def replay(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
         elif event.action in _UPDATES:
             status = {"status": event.to_status} if event.to_status else {}
             _update(rows[_UPDATES[event.action]], event.subject, {**data, **status})
+        elif event.action in _PARTS:
+            table, row = _PARTS[event.action]
+            rows[table][data[_NAMES[table]]["id"]] = row(**data[_NAMES[table]])
+        elif event.action in _REMOVALS:
+            table = _REMOVALS[event.action]
+            rows[table].pop(data[_NAMES[table]]["id"], None)
         elif event.action == MissionAction.SET_STRATEGIES:
             others = {id: each for id, each in rows["strategies"].items() if each.pillar_id != event.subject}
             rows["strategies"] = others | {each["id"]: Strategy(**each) for each in data["strategies"]}
@@ -99,6 +129,9 @@ def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterat
         "metric_readings": metric_repository.readings_in_mission(tx, mission_id),
         "escalations": escalation_repository.all_in_mission(tx, mission_id),
         "directives": directive_repository.all_in_mission(tx, mission_id),
+        "todo_links": todo_repository.links_in_mission(tx, mission_id),
+        "todo_comments": todo_repository.comments_in_mission(tx, mission_id),
+        "todo_files": todo_repository.files_in_mission(tx, mission_id),
         "recommendations": recommendation_repository.all_in_mission(tx, mission_id),
     }
     for table, expected in replay(events).items():

@@ -113,13 +113,18 @@ strategies_of: Final = SelectAll(
     "WHERE mission_id = :mission_id ORDER BY pillar_id, position, id",
 )
 """Grouped by pillar, in file order."""
-INSERT_STRATEGY: Final = insert("strategies", Strategy._fields)
+insert_strategy: Final = insert("strategies", Strategy._fields)
+SET_STRATEGY_STATUS: Final = update("strategies", ("status",), where="id = :of_id")
 DELETE_STRATEGIES: Final = Statement("DELETE FROM strategies WHERE pillar_id = :pillar_id")
 
 
 def replace_strategies(tx: Transaction, pillar_id: str, strategies: Sequence[Strategy]) -> None:
     tx.run(DELETE_STRATEGIES, pillar_id=pillar_id)
-    tx.run_many(INSERT_STRATEGY, [strategy._asdict() for strategy in strategies])
+    tx.run_many(insert_strategy, [strategy._asdict() for strategy in strategies])
+
+
+def set_strategy_status(tx: Transaction, id: str, status: str) -> None:
+    tx.run(SET_STRATEGY_STATUS, of_id=id, status=status)
 
 
 # --- metrics ----------------------------------------------------------------------------------------------

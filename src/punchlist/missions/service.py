@@ -234,7 +234,7 @@ class Missions:
         )
         event = _update(MissionWrite(tx, scope, mission), changed, MissionAction.CHANGE_MISSION, REASON)
         write = MissionWrite(tx, scope, changed)
-        event_log.append(tx, event, *apply_config(write, self._conversations, config))
+        event_log.append(tx, event, *apply_config(write, self._conversations, config, mission.config))
         return ApplyResult(changed, False, lines, warnings)
 
 

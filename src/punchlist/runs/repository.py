@@ -72,6 +72,13 @@ failed_planning: Final = SelectAll(
     f"{_OLDEST_FIRST}",
 )
 """Failed cycles and planning runs that no newer one has replaced."""
+failed_work: Final = SelectAll(
+    from_row,
+    f"{_SELECT} WHERE mission_id = :mission_id AND ended_at > :since AND status = '{RunStatus.FAILED}' "
+    f"AND kind = '{RunKind.EXECUTE}' AND NOT EXISTS (SELECT 1 FROM runs AS newer WHERE newer.todo_id = runs.todo_id "
+    f"AND newer.kind = runs.kind AND newer.id <> runs.id AND newer.created_at >= runs.created_at) {_OLDEST_FIRST}",
+)
+"""Failed work on todos that no newer run continues."""
 open_in_chat: Final = SelectAll(
     from_row, f"{_SELECT} WHERE conversation_id = :conversation_id AND ended_at IS NULL {_OLDEST_FIRST}"
 )

@@ -29,6 +29,7 @@ from punchlist.storage.store import Store, Transaction
 FOLDER: Final = Path(__file__).with_name("migrations")
 _CREATE_TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.DOTALL | re.MULTILINE)
 _TEXT_COLUMN: Final = re.compile(r"^ +(\w+) TEXT\b", re.MULTILINE)
+_ONLY: Final = re.compile(r"^-- Only (SQLite|PostgreSQL):$", re.MULTILINE)
 _ADD_TEXT_COLUMN: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+) TEXT\b", re.MULTILINE)
 
 _FIND_VERSION: Final = Statement(READ_VERSION)
@@ -42,8 +43,12 @@ class Migration(NamedTuple):
     sql: str
 
     def statements(self, kind: Kind) -> list[Statement]:
+        """The statements for one database: all but those after a comment that says `Only` and the other's name."""
         sql = self.sql.replace("BIGSERIAL", "INTEGER") if kind == "sqlite" else self.sql
-        return [Statement(statement) for statement in sql.split(";\n") if statement.strip()]
+        statements = [statement for statement in sql.split(";\n") if statement.strip()]
+        return [
+            Statement(each) for each in statements if (only := _ONLY.search(each)) is None or only[1].lower() == kind
+        ]
 
 
 def migrations(folder: Path | None = None) -> list[Migration]:

@@ -11,8 +11,8 @@ from punchlist.storage.store import Database
 SCHEMA_VERSION: Final = "0016"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "9506b6563e2e1176607f77e8e7bb224469e746ccedef6e4a656f684b586515f0",
-    "postgresql": "5f312cd78b8da6f95553ee013c5eea5c56cec9ba3d4f8f2f817eae507a646c82",
+    "sqlite": "e5604b0c51a30158656d7a634e07f1a7c326c121e17f9dcc923a099ec933dae6",
+    "postgresql": "6ad203ada4ceb6824860e4ceeab6a564fd9f61e822b63769880c9e3fc3e3ce14",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

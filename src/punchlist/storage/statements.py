@@ -38,12 +38,14 @@ _PLAIN: Final = re.compile(r"[a-z_]+")
 class Statement:
     """One SQL statement with named parameters."""
 
-    __slots__ = ("_lock", "_ready", "sql")
+    __slots__ = ("_lock", "_postgresql", "_ready", "sql")
 
-    def __init__(self, sql: str, *, lock: str = "") -> None:
-        """`lock` is the locking clause for PostgreSQL; SQLite has one writer anyway."""
+    def __init__(self, sql: str, *, lock: str = "", postgresql: str | None = None) -> None:
+        """`lock` is the locking clause for PostgreSQL; SQLite has one writer anyway. `postgresql` is the text for
+        PostgreSQL where the databases share none: full-text search."""
         self.sql = sql
         self._lock = lock
+        self._postgresql = postgresql or sql
         self._ready: dict[str, tuple[str, Arrange]] = {}
 
     def on(self, kind: Kind, params: Mapping[str, Any]) -> tuple[str, Any]:
@@ -65,16 +67,18 @@ class Statement:
         return _PARAMETER.sub("?", self.sql), arrange
 
     def _for_postgresql(self) -> tuple[str, Arrange]:
-        sql = _PARAMETER.sub(r"%(\1)s", self.sql.replace("%", "%%"))
+        sql = _PARAMETER.sub(r"%(\1)s", self._postgresql.replace("%", "%%"))
         return f"{sql} {self._lock}".rstrip(), lambda params: params
 
 
 class _Select(Statement, Generic[T]):
     __slots__ = ("_build", "_parameters")
 
-    def __init__(self, build: Callable[[tuple[Any, ...]], T], sql: str, *, lock: str = "") -> None:
+    def __init__(
+        self, build: Callable[[tuple[Any, ...]], T], sql: str, *, lock: str = "", postgresql: str | None = None
+    ) -> None:
         """`build` makes a value from a row."""
-        super().__init__(sql, lock=lock)
+        super().__init__(sql, lock=lock, postgresql=postgresql)
         self._build = build
         self._parameters = tuple(dict.fromkeys(self.names))
 

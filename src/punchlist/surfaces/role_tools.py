@@ -21,6 +21,7 @@ from punchlist.kernel.processes import current_process
 from punchlist.kernel.text import excerpt
 from punchlist.kernel.tool import C, ListToolSpec, ToolResult, parse_arguments
 from punchlist.missions.model import MissionScope
+from punchlist.missions.recommendations.tools import LIST_TOOL as RECOMMENDATION_LIST
 from punchlist.missions.recommendations.tools import recommendation_tools
 from punchlist.missions.todos.tools import TEAM, mission_tools
 from punchlist.plan.lifecycle import PLANNERS
@@ -45,6 +46,8 @@ class RoleTools:
         self.has_plan = lists != CHECKLIST and (role in PLANNERS or role is Role.VIEWER)
         self.has_checklist = lists != PLAN
         self.has_missions = role in TEAM or role is Role.VIEWER
+        # With them, the tools of a member would take twice as many tokens as X1 allows.
+        self.announces_results = role not in TEAM
 
     @property
     def tools(self) -> Sequence[ListToolSpec[Any]]:
@@ -66,8 +69,16 @@ class RoleTools:
 
     @cached_property
     def _mission_tools(self) -> Tools:
+        if not self.has_missions:
+            return {}
+        from punchlist.surfaces.member_tools import member_tools
+
         todos = mission_tools(lambda: self._services.mission_todos, lambda: self._services.checks)
-        return self._of_role([*todos, *recommendation_tools(lambda: self._services.recommendations)])
+        recommendations = recommendation_tools(lambda: self._services.recommendations)
+        tools = self._of_role([*todos, *recommendations, *member_tools(self._services)])
+        # `mission_read` has them too.
+        tools.pop(RECOMMENDATION_LIST, None)
+        return tools
 
     def call(self, scope: Scope, name: str, raw_arguments: object) -> ToolResult:
         """Run a tool. A plan tool acts on the scope's turn, or else on the session's open turn (T7)."""

@@ -24,6 +24,7 @@ from punchlist.missions.todos import pagination
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoPriority, TodoStatus
 from punchlist.missions.todos.pagination import MAX_LIMIT, NEWEST, EndedCursor, TodoPage
+from punchlist.missions.todos.queries import blocked_by, sub_items
 from punchlist.missions.todos.tools import list_json
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
@@ -38,7 +39,7 @@ _RESTING: Final = frozenset({RunStatus.WAITING, RunStatus.PAUSED, RunStatus.FAIL
 class CardWait(NamedTuple):
     """Why a card does not advance."""
 
-    kind: Literal["escalation", "approval", "question", "run"]
+    kind: Literal["escalation", "approval", "question", "run", "todo"]
     id: str
     text: str
 
@@ -51,6 +52,7 @@ class BoardFilter:
     priority: TodoPriority | None = None
     search: str = ""
     archived: bool = False
+    label: str | None = None
 
     def matches(self, todo: MissionTodo, pillar_id: str | None) -> bool:
         """For open todos; the database selects the ended ones."""
@@ -58,6 +60,7 @@ class BoardFilter:
         return (
             (pillar_id is None or todo.pillar_id == pillar_id)
             and (self.priority is None or todo.priority is self.priority)
+            and (self.label is None or self.label in todo.label_names)
             and (not text or text in todo.title.lower() or text in todo.description.lower())
         )
 
@@ -101,7 +104,7 @@ def read_board(
         runs = dict[str, Run]()
         for run in view_repository.newest_runs_first(tx, mission.id):
             runs.setdefault(str(run.todo_id), run)
-        waits = _waits(tx, mission, runs)
+        waits = _waits(tx, mission, runs, todos)
     return MissionBoard(
         mission,
         missions.pillars(mission),
@@ -129,27 +132,38 @@ def _read_cards(
     counts = dict.fromkeys(TodoStatus, 0)
     for todo in cards:
         counts[todo.status] += 1
-    matching = {"pillar_id": pillar_id or "", "priority": filter.priority or "", **_patterns(filter.search)}
+    label = todo_repository.label_pattern(filter.label)
+    matching = {"pillar_id": pillar_id or "", "priority": filter.priority or "", "label": label}
+    matching |= _patterns(filter.search)
     plain = not any(matching.values())
     ended = (
         view_repository.count_ended(tx, mission_id=mission.id, since=since)
         if plain
         else view_repository.count_ended_matches(tx, mission_id=mission.id, since=since, **matching)
     )
-    counts |= {TodoStatus(status): count for status, count in ended if status not in OPEN}
+    shown_again = view_repository.count_unarchived(tx, mission_id=mission.id, since=since, **matching)
+    for status, count in (*ended, *shown_again):
+        if status not in OPEN:
+            counts[TodoStatus(status)] += count
     items = [] if isinstance(after, EndedCursor) else cards
     if after is not None and not isinstance(after, EndedCursor):
         items = [todo for todo in cards if pagination.sort_key(todo) > after]
     if len(items) <= limit:
         place = after if isinstance(after, EndedCursor) else NEWEST
         most = limit + 1 - len(items)
-        page = {"mission_id": mission.id, "since": since, "at": place.at, "id": place.id, "most": most}
-        items = items + view_repository.ended_todos(tx, **page, **matching)
+        page = {"mission_id": mission.id, "since": since, "at": place.at, "id": place.id}
+        items = items + view_repository.ended_todos(tx, **page, **matching, most=most)
+        if len(items) <= limit:
+            # All of these ended before those above.
+            items += view_repository.unarchived_todos(tx, **page, **matching, most=limit + 1 - len(items))
     used = sum(1 for todo in open_todos if todo.status in ACTIVE)
     capacity = Capacity(used, policy.active_todo_limit, len(open_todos) - used, policy.backlog_todo_limit)
     more = pagination.cursor_after(items[limit - 1]) if len(items) > limit else None
     escalated = frozenset(escalation_repository.escalated_todo_ids(tx, mission.id))
-    return TodoPage(items[:limit], capacity, more, escalated, pillars), counts
+    cards_page = TodoPage(
+        items[:limit], capacity, more, escalated, pillars, sub_items(tx, mission), blocked_by(tx, mission)
+    )
+    return cards_page, counts
 
 
 def _pillar_id(mission: Mission, pillars: Mapping[str, str], slug: str | None) -> str | None:
@@ -169,8 +183,14 @@ def _patterns(search: str) -> dict[str, str]:
     return {"search": pattern, "lowered": pattern.lower()}
 
 
-def _waits(tx: Transaction, mission: Mission, runs: Mapping[str, Run]) -> dict[str, list[CardWait]]:
+def _waits(tx: Transaction, mission: Mission, runs: Mapping[str, Run], page: TodoPage) -> dict[str, list[CardWait]]:
     waits: dict[str, list[CardWait]] = {}
+    titles = {todo.id: todo.title for todo in page.items}
+    for todo in page.items:
+        if todo.status in (TodoStatus.BACKLOG, TodoStatus.PENDING):
+            for blocker in page.blocked_by.get(todo.id, ()):
+                title = titles.get(blocker) or view_repository.title_of(tx, blocker) or blocker
+                waits.setdefault(todo.id, []).append(CardWait("todo", blocker, f"blocked by “{title}”"))
     for escalation in escalation_repository.unanswered(tx, mission.id):
         wait = CardWait("escalation", escalation.id, escalation.question)
         waits.setdefault(escalation.todo_id, []).append(wait)

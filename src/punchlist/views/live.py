@@ -67,6 +67,12 @@ def read_entries(
         return _entries(tx, conversations, after, until, limit)
 
 
+def newest_event(store: Store) -> int:
+    """The sequence number of the newest event; 0 without events."""
+    with store.read() as tx:
+        return activity_repository.newest_number(tx) or 0
+
+
 def _chats(tx: Transaction, mission: str | None, conversation_id: str | None) -> list[str] | None:
     """The conversations to read; None for all."""
     if mission is not None and conversation_id is not None:

@@ -18,6 +18,7 @@ _TODO: Final = f"SELECT {columns((*MissionTodo._fields, 'checksum'))} FROM missi
 # SQLite lowers ASCII letters only, so the text is also compared as it was typed.
 _MATCHES: Final = (
     "AND (:pillar_id = '' OR pillar_id = :pillar_id) AND (:priority = '' OR priority = :priority) "
+    "AND (:label = '' OR labels LIKE :label ESCAPE '!') "
     "AND (:search = '' OR lower(title) LIKE :lowered ESCAPE '!' OR title LIKE :search ESCAPE '!' "
     "OR lower(description) LIKE :lowered ESCAPE '!' OR description LIKE :search ESCAPE '!')"
 )
@@ -33,6 +34,16 @@ count_ended: Final = SelectAll[tuple[str, int]](
 )
 count_ended_matches: Final = SelectAll[tuple[str, int]](
     tuple, f"SELECT status, count(*) FROM mission_todos {_SINCE} {_MATCHES} GROUP BY status"
+)
+_UNARCHIVED: Final = "WHERE mission_id = :mission_id AND unarchived_at >= :since AND ended_at < :since"
+unarchived_todos: Final = SelectAll(
+    todo_repository.from_row,
+    f"{_TODO} {_UNARCHIVED} AND ended_at <= :at AND NOT (ended_at = :at AND id >= :id) {_MATCHES} "
+    "ORDER BY ended_at DESC, id DESC LIMIT :most",
+)
+"""As `ended_todos`, of those that ended before `since` and are shown again."""
+count_unarchived: Final = SelectAll[tuple[str, int]](
+    tuple, f"SELECT status, count(*) FROM mission_todos {_UNARCHIVED} {_MATCHES} GROUP BY status"
 )
 newest_runs_first: Final = SelectAll(
     from_row,

@@ -16,13 +16,15 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import event_stream
-from punchlist.missions.model import Escalation, Mission, MissionTodo
+from punchlist.missions.model import Escalation, Mission, MissionTodo, TodoComment, TodoFile
 from punchlist.missions.todos import repository as todo_repository
+from punchlist.missions.todos.links import LinkedTodo, linked_todos
+from punchlist.missions.todos.pagination import SubItems
 from punchlist.missions.todos.tools import todo_json
 from punchlist.missions.usage import MissionUsageService, TodoUsage
 from punchlist.runs.model import Run
 from punchlist.runs.service import Runs
-from punchlist.storage.store import Store
+from punchlist.storage.store import Store, Transaction
 from punchlist.views import mission_repository as view_repository
 from punchlist.views.mission_repository import HistoryEntry
 
@@ -30,6 +32,37 @@ _MAX_MESSAGES: Final = 5
 _MESSAGE_FIELDS: Final = ("id", "turn_id", "position", "role", "kind", "content", "created_at")
 PAGE: Final = 100
 MAX_PAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class TodoParts:
+    """What belongs to a todo besides its fields."""
+
+    parent: MissionTodo | None = None
+    children: Sequence[MissionTodo] = ()
+    links: Sequence[LinkedTodo] = ()
+    """In both directions."""
+    comments: Sequence[TodoComment] = ()
+    files: Sequence[TodoFile] = ()
+
+    @property
+    def progress(self) -> SubItems:
+        counts = SubItems()
+        for child in self.children:
+            counts = counts.add(child.status, 1)
+        return counts
+
+    def as_json(self) -> dict[str, Any]:
+        """Empty parts are left out."""
+        parts: dict[str, Any] = {
+            "parent": self.parent and _reference(self.parent),
+            "subItems": self.progress.as_json() if self.children else None,
+            "children": [_reference(child) for child in self.children],
+            "links": [{"kind": link.name, **_reference(link.todo)} for link in self.links],
+            "comments": [camel_json(each, "id", "author", "content", "created_at") for each in self.comments],
+            "files": [camel_json(each, "name", "content", "created_by", "created_at") for each in self.files],
+        }
+        return {name: value for name, value in parts.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +83,7 @@ class TodoDetail:
     """The first page of the changes, oldest first; `read_history` has the others."""
     arguments: Mapping[str, str]
     """The arguments of the calls of the evidence, as JSON, by call id."""
+    parts: TodoParts
 
 
 def read_detail(store: Store, todo_id: str) -> TodoDetail:
@@ -65,6 +99,7 @@ def read_detail(store: Store, todo_id: str) -> TodoDetail:
         claim = claim_repository.find(tx, todo.id)
         held = claim is not None and claim.holder is not None and tx.now() < claim.lease_until
         escalations = view_repository.escalations_of_todo(tx, todo.id)
+        parts = read_parts(tx, todo)
     usage = MissionUsageService(store).todo(todo.id)
     with store.read() as tx:
         turn_ids = dict.fromkeys(call.turn_id for call in usage.evidence)
@@ -82,7 +117,22 @@ def read_detail(store: Store, todo_id: str) -> TodoDetail:
         Conversations(store).mentioning(pillar.todo_conversation_id, todo.id, _MAX_MESSAGES),
         read_history(store, todo),
         arguments,
+        parts,
     )
+
+
+def read_parts(tx: Transaction, todo: MissionTodo) -> TodoParts:
+    return TodoParts(
+        todo_repository.find(tx, todo.parent_id) if todo.parent_id is not None else None,
+        todo_repository.children(tx, mission_id=todo.mission_id, parent_id=todo.id),
+        linked_todos(tx, todo.id),
+        todo_repository.comments_of(tx, todo.id),
+        todo_repository.files_of(tx, todo.id),
+    )
+
+
+def _reference(todo: MissionTodo) -> dict[str, Any]:
+    return {"id": todo.id, "title": todo.title, "status": todo.status.value}
 
 
 def read_history(store: Store, todo: MissionTodo, *, after: int = 0, limit: int = PAGE) -> list[HistoryEntry]:
@@ -126,6 +176,7 @@ def detail_json(detail: TodoDetail) -> dict[str, Any]:
     claim = detail.claim
     return {
         **todo_json(detail.todo, detail.pillar, escalated=bool(detail.escalations)),
+        **detail.parts.as_json(),
         "missionSlug": detail.mission.slug,
         "conversationId": detail.conversation_id,
         "claim": claim and {"holder": claim.holder, "fence": claim.fence, "until": claim.lease_until},

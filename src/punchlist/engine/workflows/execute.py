@@ -33,6 +33,7 @@ from punchlist.missions.chats import quote_verbatim, unquote
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.missions.planning import prompts
+from punchlist.missions.planning.todo_context import todo_context
 from punchlist.missions.run_control import end_work
 from punchlist.missions.todos.claims import MissionClaims, run_holder
 from punchlist.missions.todos.lifecycle import OPEN
@@ -100,9 +101,10 @@ async def _read_todo(run: Run, context: WorkflowContext, number: int, feedback: 
 
     async def read() -> _TodoState:
         todo = await _todo(run, context)
-        request = prompts.delegation_text(todo)
+        about = await context.call(todo_context, context.services.store, todo)
+        request = prompts.delegation_text(todo, about)
         if feedback:
-            request = prompts.feedback_text(todo, feedback[-1], feedback[:-1])
+            request = prompts.feedback_text(todo, feedback[-1], feedback[:-1], about)
         return {"status": todo.status.value, "text": request}
 
     return await context.step(f"look.{number}", read)
@@ -156,7 +158,7 @@ async def _work(
     todos, todo_id, chat = context.services.mission_todos, str(run.todo_id), pillar.todo_conversation_id
     message = NewMessage("user", NoticeKind.TODO_DELEGATION.value, request)
     key, owner = f"work.{number}", context.agent(OWNER)
-    task = TurnTask(key, owner, message, chat, mission, pillar, todo_id, lambda: _remark(todos.get(todo_id)))
+    task = TurnTask(key, owner, message, chat, mission, pillar, todo_id, lambda: _remark(todos.get(todo_id), request))
     result = await context.turns.run(run, task)
 
     async def worked() -> None:
@@ -196,10 +198,11 @@ async def _review(
     return await context.turns.run(run, task)
 
 
-def _remark(todo: MissionTodo) -> str:
+def _remark(todo: MissionTodo, request: str) -> str:
     if todo.status not in OPEN:
         return f"The TODO you work on is {todo.status}. Stop, and report how far you got."
-    return prompts.overdue_note(todo) if todo.overdue_at is not None else ""
+    overdue = prompts.overdue_note(todo) if todo.overdue_at is not None else ""
+    return "\n\n".join(filter(None, (prompts.changed_note(todo, request), overdue)))
 
 
 def _with_heading(run: Run, number: int, text: str) -> str:

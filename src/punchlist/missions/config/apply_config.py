@@ -5,7 +5,7 @@ The caller appends the returned events.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.conversations.service import Conversations
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 REASON: Final = "mission apply"
 
 
-def apply_config(write: MissionWrite, conversations: Conversations, config: MissionConfig) -> list[Change]:
-    """Create, update and archive rows as the file demands."""
+def apply_config(
+    write: MissionWrite, conversations: Conversations, config: MissionConfig, previous: dict[str, Any] | None = None
+) -> list[Change]:
+    """Create, update and archive rows as the file demands. `previous` is the configuration of the file before."""
     tx, mission = write.tx, write.mission
     existing = {pillar.slug: pillar for pillar in mission_repository.pillars_of(tx, mission.id)}
     events: list[Change] = []
@@ -41,7 +43,7 @@ def apply_config(write: MissionWrite, conversations: Conversations, config: Miss
         if slug in existing and existing[slug] != pillar:
             mission_repository.update_pillar(tx, pillar)
             events.append(_changed(write, MissionAction.CHANGE_PILLAR, existing[slug], pillar))
-    events += _set_strategies(write, config, wanted, removed.values())
+    events += _set_strategies(write, config, previous, wanted, removed.values())
     events += _set_metrics(write, config, wanted)
     return events
 
@@ -76,15 +78,27 @@ def _add_pillar(write: MissionWrite, conversations: Conversations, config: Pilla
 
 
 def _set_strategies(
-    write: MissionWrite, config: MissionConfig, pillars: dict[str, Pillar], removed: Iterable[Pillar]
+    write: MissionWrite,
+    config: MissionConfig,
+    previous: dict[str, Any] | None,
+    pillars: dict[str, Pillar],
+    removed: Iterable[Pillar],
 ) -> list[Change]:
     """Replaces all strategies of a pillar when they differ; removed pillars lose theirs."""
     tx, mission = write.tx, write.mission
     existing = mission_repository.strategies_of(tx, mission.id)
-    wanted = {
-        pillars[pillar.slug].id: [(strategy.description, strategy.status) for strategy in pillar.strategies]
-        for pillar in config.pillars
-    } | {pillar.id: [] for pillar in removed}
+    before = {
+        pillar["slug"]: {each["description"]: each["status"] for each in pillar["strategies"]}
+        for pillar in (previous or {}).get("pillars", ())
+    }
+    rows: dict[str, dict[str, str]] = {pillar.id: {} for pillar in pillars.values()}
+    for strategy in existing:
+        rows.setdefault(strategy.pillar_id, {})[strategy.description] = strategy.status
+    wanted: dict[str, list[tuple[str, str]]] = {pillar.id: [] for pillar in removed}
+    for pillar in config.pillars:
+        stated = {strategy.description: strategy.status for strategy in pillar.strategies}
+        id = pillars[pillar.slug].id
+        wanted[id] = merge_strategies(before.get(pillar.slug, {}), stated, rows[id])
     events = []
     for pillar_id, pairs in wanted.items():
         if pairs == [(each.description, each.status) for each in existing if each.pillar_id == pillar_id]:
@@ -97,6 +111,22 @@ def _set_strategies(
         data = {"strategies": [strategy._asdict() for strategy in strategies]}
         events.append(write.event(MissionAction.SET_STRATEGIES, pillar_id, REASON, data))
     return events
+
+
+def merge_strategies(
+    before: Mapping[str, str], stated: Mapping[str, str], rows: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """The strategies of a pillar, each a description with its status, after a new version of the file.
+
+    `before` and `stated` are those of the old and the new file, `rows` the current ones. What the file does not change
+    stays as the Lead left it: strategies it added, and the status of those it retired.
+    """
+    merged = {
+        description: rows.get(description, status) if before.get(description) == status else status
+        for description, status in stated.items()
+    }
+    added = {each: status for each, status in rows.items() if each not in stated and each not in before}
+    return list({**merged, **added}.items())
 
 
 def _set_metrics(write: MissionWrite, config: MissionConfig, pillars: dict[str, Pillar]) -> list[Change]:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from punchlist.errors import InvalidInput
+from punchlist.kernel.events import canonical_json
 from punchlist.missions.model import Mission, MissionTodo
 
 if TYPE_CHECKING:
     from punchlist.missions.config.model import MissionConfig
 
 IsTrusted = Callable[[Mission], bool]
-"""Whether the person has trusted the file of a mission."""
+"""Whether the person has trusted what the file of a mission runs."""
 COLLECTORS_NEEDING_TRUST: Final = frozenset({"command", "http", "python"})
 """Collector types that run code on this machine or send requests (M7)."""
 
@@ -27,6 +29,31 @@ def trust_name(mission_slug: str, workspace: Path) -> str:
     """The key under which a mission file is trusted. It includes the folder, because the same command can mean another
     program elsewhere."""
     return f"mission:{mission_slug}@{workspace.resolve()}"
+
+
+def executable_text(config: MissionConfig) -> str:
+    """Everything in a mission file that runs, requests or calls something, as text. The person trusts this text: it
+    changes with every command, address, header, function and check, and with nothing else in the file."""
+    collectors = {
+        metric.slug: dict(metric.collector)
+        for pillar in config.pillars
+        for metric in pillar.metrics
+        if metric.collector["type"] in COLLECTORS_NEEDING_TRUST
+    }
+    return canonical_json(
+        {"collectors": collectors, "checks": {name: dict(each) for name, each in config.checks.items()}}
+    )
+
+
+def trusted_text(mission: Mission) -> str | None:
+    """`executable_text` of the stored file; None when it cannot be read."""
+    # Imported here: pydantic is optional and slow to load.
+    from punchlist.missions.config.file import parse_mission
+
+    try:
+        return executable_text(parse_mission(mission.source))
+    except InvalidInput:
+        return None
 
 
 def check_name(todo: MissionTodo) -> str:

@@ -22,7 +22,8 @@ from punchlist.missions.escalations.transitions import (
 )
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
-from punchlist.missions.todos.service import extend_todo, parse_new_deadline
+from punchlist.missions.todos.service import extend_todo
+from punchlist.missions.todos.todo_drafts import parse_new_deadline
 from punchlist.missions.todos.transitions import cancel_todo, enqueue_execution, find_todo, has_open_run
 from punchlist.missions.todos.validation import check_mission
 from punchlist.storage.store import Store, Transaction

@@ -77,7 +77,7 @@ def _process_deadlines(write: MissionWrite, policy: TodoPolicy, now: datetime) -
     for todo in sorted((todo for todo, at in due.items() if at <= now), key=lambda todo: (due[todo], todo.id)):
         if todo.overdue_at is not None:
             overdue.append(todo)
-        else:
+        elif not _was_cancelled(write, todo):
             actions.append(_handle(write, policy, todo))
             overdue.append(actions[-1].todo)
     return OverdueReport(
@@ -87,6 +87,12 @@ def _process_deadlines(write: MissionWrite, policy: TodoPolicy, now: datetime) -
         warned=_with_action(actions, "warned"),
         escalated=tuple(action.escalation for action in actions if action.escalation),
     )
+
+
+def _was_cancelled(write: MissionWrite, todo: MissionTodo) -> bool:
+    """Whether it ended with its parent in this pass."""
+    stored = todo_repository.find(write.tx, todo.id) if todo.parent_id is not None else None
+    return stored is not None and stored.ended_at is not None
 
 
 def _with_action(actions: Sequence[_OverdueAction], name: str) -> tuple[MissionTodo, ...]:
@@ -156,7 +162,7 @@ def _process_stale_backlog(
     if policy.stale_backlog_policy is not StaleBacklog.CANCEL:
         return report._replace(stale=tuple(stale))
     reason = f"It has not changed in the backlog for {policy.stale_backlog_after_days:g} days."
-    pruned = tuple(cancel_todo(write, todo, reason) for todo in stale)
+    pruned = tuple(cancel_todo(write, todo, reason) for todo in stale if not _was_cancelled(write, todo))
     if pruned:
         names = ", ".join(f"“{excerpt(todo.title, 100)}”" for todo in pruned[:_MAX_NAMED])
         more = f" and {len(pruned) - _MAX_NAMED} more" if len(pruned) > _MAX_NAMED else ""

@@ -172,11 +172,12 @@ def lead_review_prompt(
     )
 
 
-def delegation_text(todo: MissionTodo) -> str:
-    """The task of an owner, in the pillar's TODO chat (M8)."""
+def delegation_text(todo: MissionTodo, context: str = "") -> str:
+    """The task of an owner, in the pillar's TODO chat (M8). `context` is from `todo_context.py`."""
     parts = [
         f"Execute: {_sentence(todo.title)}",
         *_todo_parts(todo),
+        *([context] if context else []),
         "Use available tools. Report back when done.",
         f"(TODO id {todo.id}. Your answer is your report; the Mission Lead reviews it.)",
     ]
@@ -221,9 +222,17 @@ def review_prompt(todo: MissionTodo, result: str, check: str | None = None, evid
     return "\n\n".join(parts)
 
 
-def feedback_text(todo: MissionTodo, feedback: str, earlier: Sequence[str] = ()) -> str:
+def changed_note(todo: MissionTodo, request: str) -> str:
+    """What an edit has changed since the request to the owner was written; empty if nothing."""
+    current = [f"Title: {_sentence(todo.title)}"] if _sentence(todo.title) not in request else []
+    current += [part for part in _todo_parts(todo) if part not in request]
+    return "\n\n".join(["The TODO was edited while you work. It now says:", *current]) if current else ""
+
+
+def feedback_text(todo: MissionTodo, feedback: str, earlier: Sequence[str] = (), context: str = "") -> str:
     """The Lead's feedback, for the owner, with the whole todo and the feedback of earlier rounds."""
     parts = [f"Feedback on: {_sentence(todo.title)}", block_quote(feedback), *_todo_parts(todo)]
+    parts += [context] if context else []
     if earlier:
         quotes = [block_quote(text, MAX_EARLIER_LENGTH) for text in earlier[-MAX_EARLIER:]]
         parts.append("\n\n".join(["Feedback of earlier rounds, oldest first:", *quotes]))
@@ -243,7 +252,7 @@ def results_text(todo: MissionTodo, results: Sequence[tuple[str, str]]) -> str:
 
 
 def _todo_block(text: str) -> str:
-    """A text of the todo at hand. One that is too long says where the rest is."""
+    """A text of the current todo. One that is too long says where the rest is."""
     shown = _block(text)
     if len(text.strip()) <= MAX_BLOCK_LENGTH:
         return shown

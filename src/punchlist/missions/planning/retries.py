@@ -1,4 +1,7 @@
-"""When a failed cycle or planning run is retried: a busy model delays it by minutes, not until the next cycle."""
+"""When a failed run is retried: a model that is away for an hour delays work by little more than that hour.
+
+The delays grow to ten minutes at most during the first hour. Later they are longer, up to a day in total.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,19 @@ from typing import Final
 
 from punchlist.kernel.clock import parse_timestamp
 
-DELAYS: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 15, 30, 60))
+DELAYS: Final = tuple(
+    timedelta(minutes=minutes) for minutes in (1, 2, 5, *(10,) * 6, 30, 30, 60, 60, 120, 120, 240, 240, 360)
+)
 """The delay before each retry. After the last one, a person or the next cycle continues."""
+
+
+UNAVAILABLE: Final = "The model is not available. "
+"""Begins the reason of a failure that passes. Other failures of work on a todo are for a person."""
+
+
+def is_retried(why: str, retries: int) -> bool:
+    """Whether work on a todo that failed for this reason is tried again, before a person is asked."""
+    return why.startswith(UNAVAILABLE) and retries < len(DELAYS)
 
 
 def retry_at(ended_at: str, retries: int) -> datetime | None:

@@ -26,7 +26,10 @@ from punchlist.missions.recommendations.model import (
 )
 from punchlist.missions.recommendations.transitions import action_text, add_recommendation, decide
 from punchlist.missions.todos import repository as todo_repository
-from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority
+from punchlist.missions.todos.edits import edit_todo, edited_fields, label_todo, swap_todos
+from punchlist.missions.todos.lifecycle import PartAction, TodoAction, TodoPriority
+from punchlist.missions.todos.link_rules import named_link
+from punchlist.missions.todos.links import add_link, remove_link
 from punchlist.missions.todos.service import apply_update
 from punchlist.missions.todos.transitions import find_todo
 from punchlist.missions.todos.validation import check_mission, check_pillar
@@ -65,15 +68,43 @@ def _update(
     return apply_update(write, todo, pillar, action, reason, deadline=given.get("deadline"), priority=priority)
 
 
+def _edit(write: MissionWrite, todo: MissionTodo, pillar: Pillar, given: Mapping[str, Any], reason: str) -> TodoChange:
+    return edit_todo(write, todo, pillar, edited_fields(given), reason)
+
+
+def _label(write: MissionWrite, todo: MissionTodo, pillar: Pillar, given: Mapping[str, Any], reason: str) -> TodoChange:
+    return label_todo(write, todo, pillar, given["add"], given["remove"], reason)
+
+
+def _swap(write: MissionWrite, todo: MissionTodo, _: Pillar, given: Mapping[str, Any], reason: str) -> TodoChange:
+    return swap_todos(write, todo, given["otherId"], reason)
+
+
+def _link(write: MissionWrite, todo: MissionTodo, _: Pillar, given: Mapping[str, Any], reason: str) -> TodoChange:
+    return TodoChange(todo, add_link(write, todo, named_link(given["link"], given["otherId"]), reason))
+
+
+def _unlink(write: MissionWrite, todo: MissionTodo, _: Pillar, given: Mapping[str, Any], reason: str) -> TodoChange:
+    remove_link(write, todo, named_link(given["link"], given["otherId"]), reason)
+    return TodoChange(todo)
+
+
 PERFORMERS: Final[dict[str, Performer]] = {
-    action.value: partial(_update, action)
-    for action in (
-        TodoAction.PROMOTE,
-        TodoAction.DEMOTE,
-        TodoAction.START,
-        TodoAction.EXTEND,
-        TodoAction.REPRIORITIZE,
-    )
+    **{
+        action.value: partial(_update, action)
+        for action in (
+            TodoAction.PROMOTE,
+            TodoAction.DEMOTE,
+            TodoAction.START,
+            TodoAction.EXTEND,
+            TodoAction.REPRIORITIZE,
+        )
+    },
+    TodoAction.EDIT.value: _edit,
+    "label": _label,
+    "swap": _swap,
+    PartAction.LINK.value: _link,
+    PartAction.UNLINK.value: _unlink,
 }
 """By kind. Accepting a recommendation of another kind only records the decision."""
 

@@ -29,6 +29,7 @@ from punchlist.missions.chats import block_quote
 from punchlist.missions.model import MissionTodo, Pillar
 from punchlist.missions.recommendations import repository as recommendation_repository
 from punchlist.missions.recommendations.model import (
+    EDIT,
     MAX_OPEN,
     NOTE,
     RECOMMENDATION,
@@ -119,6 +120,9 @@ def settle_recommendations(write: MissionWrite, todo: MissionTodo, action: str, 
         if recommendation.kind == action:
             wanted = recommendation.arguments
             done = all(str(getattr(todo, name, None)) == str(value) for name, value in wanted.items())
+            if action == EDIT and not done:
+                # Another edit decides nothing about this one.
+                continue
             how = RecommendationAction.ACCEPT if done else RecommendationAction.DECLINE
             decide(permitted, recommendation, how, excerpt(reason, _MAX_DECISION_LENGTH))
         elif not _is_possible(recommendation, todo):

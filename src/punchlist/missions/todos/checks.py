@@ -24,6 +24,8 @@ from punchlist.missions.metrics.status import format_number
 from punchlist.missions.model import Metric, MetricReading, Mission, MissionScope, MissionTodo
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.storage.store import Store
+from punchlist.verification.file_check import run_file_check
+from punchlist.verification.model import CheckOutcome, check_from_json
 
 _MAX_OUTPUT_LINES: Final = 20
 _MAX_OUTPUT_LENGTH: Final = 1_500
@@ -85,6 +87,8 @@ class CompletionChecks:
                 return self._metric(
                     todo, str(slug), lambda value: value >= limit, f"at least {format_number(limit)}", worked_at
                 )
+            case {"file": _}:
+                return self._file(check)
             case {"command": command}:
                 if not self._is_trusted_command(todo):
                     return MissionCheckResult(
@@ -92,6 +96,11 @@ class CompletionChecks:
                     )
                 return self._command(command, CHECK_TIMEOUT_SECONDS)
         return MissionCheckResult(False, f"Unknown kind of check: {excerpt(json.dumps(check))}.")
+
+    def _file(self, check: Mapping[str, Any]) -> MissionCheckResult:
+        parsed = check_from_json(check, by_person=False)
+        outcome, detail = run_file_check(parsed, self._workspace)
+        return MissionCheckResult(outcome is CheckOutcome.PASSED, detail or f"{parsed.description}.")
 
     def _named(self, todo: MissionTodo, name: str) -> MissionCheckResult:
         mission = self._mission(todo)

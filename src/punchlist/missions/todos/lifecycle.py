@@ -38,6 +38,19 @@ class TodoAction(StrEnum):
     REPRIORITIZE = "reprioritize"
     # Continue work that no run does any more.
     RESUME = "resume"
+    EDIT = "edit"
+    # Of an ended todo: back into the default views.
+    UNARCHIVE = "unarchive"
+
+
+class PartAction(StrEnum):
+    """Actions on what belongs to a todo besides its row. They are possible in every status."""
+
+    LINK = "link"
+    UNLINK = "unlink"
+    COMMENT = "comment"
+    ATTACH = "attach"
+    DETACH = "detach"
 
 
 LEADS: Final = frozenset({Role.LEAD, Role.PERSON, Role.SYSTEM})
@@ -61,10 +74,11 @@ MISSION: Final = Lifecycle(
         **{(status, TodoAction.CANCEL): TodoStatus.CANCELLED for status in TodoStatus if status in OPEN},
         **{
             (status, action): status
-            for action in (TodoAction.EXTEND, TodoAction.REPRIORITIZE)
+            for action in (TodoAction.EXTEND, TodoAction.REPRIORITIZE, TodoAction.EDIT)
             for status in TodoStatus
             if status in OPEN
         },
+        **{(status, TodoAction.UNARCHIVE): status for status in TodoStatus if status not in OPEN},
     },
     allowed={
         TodoAction.CREATE: MEMBERS,
@@ -78,5 +92,7 @@ MISSION: Final = Lifecycle(
         TodoAction.EXTEND: LEADS,
         TodoAction.REPRIORITIZE: LEADS,
         TodoAction.RESUME: LEADS,
+        TodoAction.EDIT: LEADS,
+        TodoAction.UNARCHIVE: LEADS,
     },
 )

@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from punchlist.errors import InvalidInput
@@ -41,6 +41,26 @@ NEWEST: Final = EndedCursor("9999", "")
 
 
 @dataclass(frozen=True, slots=True)
+class SubItems:
+    """How many sub-items a todo has, and how many of them have ended."""
+
+    total: int = 0
+    completed: int = 0
+    cancelled: int = 0
+
+    def add(self, status: str, count: int) -> SubItems:
+        completed = self.completed + (count if status == TodoStatus.COMPLETED else 0)
+        cancelled = self.cancelled + (count if status == TodoStatus.CANCELLED else 0)
+        return SubItems(self.total + count, completed, cancelled)
+
+    def as_json(self) -> dict[str, int]:
+        return {"total": self.total, "completed": self.completed, "cancelled": self.cancelled}
+
+    def __str__(self) -> str:
+        return f"{self.completed + self.cancelled}/{self.total} sub-items"
+
+
+@dataclass(frozen=True, slots=True)
 class TodoPage:
     """A page of a mission's todos."""
 
@@ -52,6 +72,10 @@ class TodoPage:
     """Ids of todos with an unanswered escalation."""
     pillars: Mapping[str, str]
     """Slugs by id."""
+    sub_items: Mapping[str, SubItems] = field(default_factory=dict)
+    """The progress of the sub-items, by the id of their parent."""
+    blocked_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The ids of the open todos that block a todo, by its id."""
 
 
 def sort_key(todo: MissionTodo) -> SortKey:

@@ -19,7 +19,7 @@ from punchlist.missions.model import Capacity, Mission, MissionTodo, Pillar
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoStatus
-from punchlist.missions.todos.pagination import NEWEST, EndedCursor, TodoPage
+from punchlist.missions.todos.pagination import NEWEST, EndedCursor, SubItems, TodoPage
 from punchlist.missions.todos.validation import suggest_name
 from punchlist.storage.store import Store, Transaction
 
@@ -37,6 +37,7 @@ class TodoQueries:
         pillar: str | None = None,
         status: Collection[TodoStatus] | None = None,
         archived: bool = False,
+        label: str | None = None,
         limit: int = pagination.DEFAULT_LIMIT,
         cursor: str | None = None,
     ) -> TodoPage:
@@ -51,7 +52,11 @@ class TodoQueries:
             items: list[MissionTodo] = []
             if not isinstance(after, EndedCursor) and wanted & OPEN:
                 matching = [
-                    todo for todo in open_todos if todo.status in wanted and (not selected or _affects(todo, selected))
+                    todo
+                    for todo in open_todos
+                    if todo.status in wanted
+                    and (not selected or _affects(todo, selected))
+                    and (label is None or label in todo.label_names)
                 ]
                 items = sorted(
                     (t for t in matching if after is None or pagination.sort_key(t) > after), key=pagination.sort_key
@@ -62,9 +67,10 @@ class TodoQueries:
                     mission_id=mission.id,
                     pillar_id=selected.id if selected else None,
                     status=next(iter(wanted - OPEN)) if len(wanted - OPEN) == 1 else None,
-                    since="0" if archived else _archive_limit(tx, mission),
+                    since="0" if archived else archive_limit(tx, mission),
                     after=after if isinstance(after, EndedCursor) else NEWEST,
                     limit=limit + 1 - len(items),
+                    label=label,
                 )
             return TodoPage(
                 items[:limit],
@@ -72,6 +78,8 @@ class TodoQueries:
                 pagination.cursor_after(items[limit - 1]) if len(items) > limit else None,
                 frozenset(escalation_repository.escalated_todo_ids(tx, mission.id)),
                 {pillar.id: pillar.slug for pillar in pillars},
+                sub_items(tx, mission),
+                blocked_by(tx, mission),
             )
 
     def get(self, todo_id: str) -> MissionTodo:
@@ -107,6 +115,22 @@ class TodoQueries:
             return mission_repository.capacity(tx, find_mission(tx, mission_slug))
 
 
+def sub_items(tx: Transaction, mission: Mission) -> dict[str, SubItems]:
+    """The progress of the sub-items of a mission, by the id of their parent."""
+    counts: dict[str, SubItems] = {}
+    for parent_id, status, count in todo_repository.child_counts(tx, mission.id):
+        counts[parent_id] = counts.get(parent_id, SubItems()).add(status, count)
+    return counts
+
+
+def blocked_by(tx: Transaction, mission: Mission) -> dict[str, builtins.list[str]]:
+    """The ids of the open todos that block a todo, by its id."""
+    found: dict[str, builtins.list[str]] = {}
+    for blocked, blocker in todo_repository.open_blocks(tx, mission.id):
+        found.setdefault(blocked, []).append(blocker)
+    return found
+
+
 def _pillar(mission: Mission, pillars: builtins.list[Pillar], slug: str | None) -> Pillar | None:
     """The pillar with that slug; archived ones count."""
     if slug is None:
@@ -122,7 +146,8 @@ def _affects(todo: MissionTodo, pillar: Pillar) -> bool:
     return todo.pillar_id == pillar.id or f'"{pillar.slug}"' in todo.also_affects
 
 
-def _archive_limit(tx: Transaction, mission: Mission) -> str:
+def archive_limit(tx: Transaction, mission: Mission) -> str:
+    """Todos that ended before are archived."""
     return timestamp(parse_timestamp(tx.now()) - timedelta(days=policy_of(mission).archive_after_days))
 
 

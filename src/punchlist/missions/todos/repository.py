@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
-from punchlist.missions.model import MissionTodo
+from punchlist.missions.model import LinkKind, MissionTodo, TodoComment, TodoFile, TodoLink
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 from punchlist.missions.todos.pagination import EndedCursor
 from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns, first_column, insert, update
@@ -15,6 +15,8 @@ _WIDTH: Final = len(MissionTodo._fields)
 _NAMES: Final = (*MissionTodo._fields, "checksum")
 _ROW: Final = f"SELECT {columns(_NAMES)} FROM mission_todos"
 MUTABLE_COLUMNS: Final = (
+    *("title", "description", "justification", "completion_criteria", "also_affects", "completion_check"),
+    *("parent_id", "labels", "unarchived_at"),
     *("deadline", "status", "priority", "outcome", "started_at", "completed_at", "ended_at"),
     *("check_result", "worked_at", "override_reason", "overdue_at"),
 )
@@ -41,6 +43,30 @@ find_by_request: Final = SelectOne(from_row, f"{_ROW} WHERE mission_id = :missio
 open_in_mission: Final = SelectAll(from_row, f"{_ROW} WHERE mission_id = :mission_id AND ended_at IS NULL")
 """Unordered."""
 all_in_mission: Final = SelectAll(from_row, f"{_ROW} WHERE mission_id = :mission_id")
+children: Final = SelectAll(
+    from_row, f"{_ROW} WHERE mission_id = :mission_id AND parent_id = :parent_id ORDER BY created_at, id"
+)
+parents: Final = SelectAll[tuple[str, str]](
+    tuple, "SELECT id, parent_id FROM mission_todos WHERE mission_id = :mission_id AND parent_id IS NOT NULL"
+)
+"""The ids of sub-items and their parents."""
+child_counts: Final = SelectAll[tuple[str, str, int]](
+    tuple,
+    "SELECT parent_id, status, count(*) FROM mission_todos WHERE mission_id = :mission_id AND parent_id IS NOT NULL "
+    "GROUP BY parent_id, status",
+)
+open_blockers: Final = SelectAll(
+    from_row,
+    f"{_ROW} WHERE ended_at IS NULL AND id IN "
+    f"(SELECT todo_id FROM todo_links WHERE other_id = :todo_id AND kind = '{LinkKind.BLOCKS}') ORDER BY id",
+)
+open_blocks: Final = SelectAll[tuple[str, str]](
+    tuple,
+    "SELECT other_id, todo_id FROM todo_links WHERE mission_id = :mission_id "
+    f"AND kind = '{LinkKind.BLOCKS}' AND todo_id IN "
+    "(SELECT id FROM mission_todos WHERE mission_id = :mission_id AND ended_at IS NULL)",
+)
+"""The ids of blocked todos and of what blocks them, as far as that is open."""
 _by_suffix: Final = SelectAll(from_row, f"{_ROW} WHERE id LIKE :pattern ORDER BY id DESC LIMIT 20")
 # Matches only the row as it was read: the checksum detects a change by another writer.
 UPDATE: Final = update(
@@ -59,6 +85,17 @@ creation_data: Final = SelectOne[str](
 """The data of the event that created a todo."""
 
 
+_LABEL: Final = "AND (:label = '' OR labels LIKE :label ESCAPE '!') "
+
+
+def label_pattern(label: str | None) -> str:
+    """For LIKE: a label in the stored JSON, which contains no escapes."""
+    if label is None:
+        return ""
+    escaped = label.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return f'%"{escaped}"%'
+
+
 def _ended(of_pillar: bool, status: TodoStatus | None) -> SelectAll[MissionTodo]:
     """A page of ended todos, newest first, that starts after (`at`, `id`) and stops at `since`."""
     whose = "pillar_id" if of_pillar else "mission_id"
@@ -66,12 +103,30 @@ def _ended(of_pillar: bool, status: TodoStatus | None) -> SelectAll[MissionTodo]
     return SelectAll(
         from_row,
         f"{_ROW} WHERE {whose} = :owner AND ended_at >= :since AND ended_at <= :at "
-        f"AND NOT (ended_at = :at AND id >= :id) {only}ORDER BY ended_at DESC, id DESC LIMIT :most",
+        f"AND NOT (ended_at = :at AND id >= :id) {only}{_LABEL}ORDER BY ended_at DESC, id DESC LIMIT :most",
     )
 
 
 ENDED: Final = {
     (of_pillar, status): _ended(of_pillar, status)
+    for of_pillar in (False, True)
+    for status in (None, TodoStatus.COMPLETED, TodoStatus.CANCELLED)
+}
+
+
+def _unarchived(of_pillar: bool, status: TodoStatus | None) -> SelectAll[MissionTodo]:
+    """A page of the todos that ended before `since` and were unarchived after it, as `_ended`."""
+    whose = "pillar_id = :owner AND mission_id = :mission_id" if of_pillar else "mission_id = :mission_id"
+    only = f"AND status = '{status}' " if status is not None else ""
+    return SelectAll(
+        from_row,
+        f"{_ROW} WHERE {whose} AND unarchived_at >= :since AND ended_at < :since AND ended_at <= :at "
+        f"AND NOT (ended_at = :at AND id >= :id) {only}{_LABEL}ORDER BY ended_at DESC, id DESC LIMIT :most",
+    )
+
+
+UNARCHIVED: Final = {
+    (of_pillar, status): _unarchived(of_pillar, status)
     for of_pillar in (False, True)
     for status in (None, TodoStatus.COMPLETED, TodoStatus.CANCELLED)
 }
@@ -95,10 +150,17 @@ def ended_page(
     since: str,
     after: EndedCursor,
     limit: int,
+    label: str | None = None,
 ) -> list[MissionTodo]:
-    """Newest first: todos that ended before `after`, but not before `since`."""
-    ended = ENDED[pillar_id is not None, status]
-    return ended(tx, owner=pillar_id or mission_id, since=since, at=after.at, id=after.id, most=limit)
+    """Newest first: todos that ended before `after`, but not before `since`; then those that were unarchived since."""
+    chosen = (pillar_id is not None, status)
+    place = {"owner": pillar_id or mission_id, "since": since, "at": after.at, "id": after.id}
+    place["label"] = label_pattern(label)
+    found = ENDED[chosen](tx, **place, most=limit)
+    if len(found) < limit:
+        # All of these ended before those above.
+        found += UNARCHIVED[chosen](tx, **place, mission_id=mission_id, most=limit - len(found))
+    return found
 
 
 def update_row(tx: Transaction, todo: MissionTodo, changes: dict[str, Any]) -> MissionTodo | None:
@@ -130,3 +192,30 @@ def runs_since(tx: Transaction, mission_id: str, kind: str, since: str) -> tuple
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     # Plain strings: the SQLite driver is slow with subclasses.
     return {**values, "status": values["status"].value, "priority": values["priority"].value}
+
+
+# --- links, comments and files ----------------------------------------------------------------------------
+
+_LINK: Final = f"SELECT {columns(TodoLink._fields)} FROM todo_links"
+insert_link: Final = insert("todo_links", TodoLink._fields)
+find_link: Final = SelectOne(
+    TodoLink._make, f"{_LINK} WHERE todo_id = :todo_id AND kind = :kind AND other_id = :other_id"
+)
+links_of: Final = SelectAll(
+    TodoLink._make, f"{_LINK} WHERE todo_id = :todo_id OR other_id = :todo_id ORDER BY created_at, id"
+)
+"""In both directions."""
+links_of_kind: Final = SelectAll(TodoLink._make, f"{_LINK} WHERE mission_id = :mission_id AND kind = :kind")
+links_in_mission: Final = SelectAll(TodoLink._make, f"{_LINK} WHERE mission_id = :mission_id")
+DELETE_LINK: Final = Statement("DELETE FROM todo_links WHERE id = :id")
+
+_COMMENT: Final = f"SELECT {columns(TodoComment._fields)} FROM todo_comments"
+insert_comment: Final = insert("todo_comments", TodoComment._fields)
+comments_of: Final = SelectAll(TodoComment._make, f"{_COMMENT} WHERE todo_id = :todo_id ORDER BY created_at, id")
+comments_in_mission: Final = SelectAll(TodoComment._make, f"{_COMMENT} WHERE mission_id = :mission_id")
+
+_FILE: Final = f"SELECT {columns(TodoFile._fields)} FROM todo_files"
+insert_file: Final = insert("todo_files", TodoFile._fields)
+files_of: Final = SelectAll(TodoFile._make, f"{_FILE} WHERE todo_id = :todo_id ORDER BY created_at, id")
+files_in_mission: Final = SelectAll(TodoFile._make, f"{_FILE} WHERE mission_id = :mission_id")
+DELETE_FILE: Final = Statement("DELETE FROM todo_files WHERE id = :id")

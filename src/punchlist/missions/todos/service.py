@@ -2,7 +2,8 @@
 
 Each change locks its mission's row, reads, counts and writes in one transaction, so that limits hold exactly under
 concurrent writers (M2). The table in `lifecycle.py` says which role may do what; a caller bound to a mission or a
-pillar acts nowhere else. Read access is in `queries.py`.
+pillar acts nowhere else. The base classes of `MissionTodos` are in `queries.py`, `edits.py`, `links.py`,
+`attachments.py` and `reports.py`.
 """
 
 from __future__ import annotations
@@ -11,25 +12,26 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from punchlist.claims import repository as claim_repository
-from punchlist.claims import service as claims
-from punchlist.conversations.model import NoticeKind
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
 from punchlist.kernel.actors import Role
-from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import display_value, excerpt, visible
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionWrite, check_active, find_mission, find_pillar, lock_mission
-from punchlist.missions.chats import quote_verbatim
-from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations.transitions import OVERDUE, REVIEW
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
-from punchlist.missions.recommendations.transitions import add_recommendation
-from punchlist.missions.todos import deadlines
+from punchlist.missions.todos.attachments import TodoAttachments
+from punchlist.missions.todos.edits import TodoEdits
 from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, TodoAction, TodoPriority, TodoStatus
-from punchlist.missions.todos.queries import TodoQueries
-from punchlist.missions.todos.todo_drafts import draft_todo, find_repeated_request, metric_problem
+from punchlist.missions.todos.links import TodoLinks, add_link, check_not_blocked
+from punchlist.missions.todos.recommend import recommend
+from punchlist.missions.todos.reports import TodoReports
+from punchlist.missions.todos.todo_drafts import (
+    draft_todo,
+    find_repeated_request,
+    metric_problem,
+    parse_new_deadline,
+)
 from punchlist.missions.todos.transitions import (
     CHECK,
     WORK,
@@ -43,6 +45,8 @@ from punchlist.missions.todos.transitions import (
     has_open_run,
     insert_todo,
     lock_in_scope,
+    lock_todo,
+    open_children,
     update_todo,
 )
 from punchlist.missions.todos.validation import (
@@ -64,12 +68,16 @@ from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Transaction
 
 COLLECTOR: Final = "collector"
+_FIELDS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
+    **dict.fromkeys(UPDATES, ((), ())),
+    TodoAction.EXTEND: (("deadline",), ()),
+    TodoAction.REPRIORITIZE: (("priority",), ()),
+}
 OWNER_UPDATES: Final = frozenset({TodoAction.CANCEL})
 """The updates that an owner makes itself; the others become recommendations."""
-REPORTERS: Final = frozenset({Role.OWNER, Role.PERSON, Role.SYSTEM})
 
 
-class MissionTodos(TodoQueries):
+class MissionTodos(TodoEdits, TodoLinks, TodoAttachments, TodoReports):
     def create(
         self, scope: MissionScope, mission_slug: str, new: NewMissionTodo, *, reason: str = "mission_todo_create"
     ) -> TodoChange:
@@ -102,15 +110,15 @@ class MissionTodos(TodoQueries):
         if action not in UPDATES.values():
             raise InvalidInput(f"action: must be one of {', '.join(UPDATES)}, got {display_value(action)}")
         reason = parse_block("reason", reason, MAX_REASON_LENGTH)
-        if problems := mismatched_fields(action, deadline is not None, priority is not None):
+        values = {"deadline": deadline, "priority": priority}
+        given = [name for name, value in values.items() if value is not None]
+        if problems := mismatched_fields(action, given, _FIELDS):
             raise InvalidInput(problems)
         if scope.actor.role is Role.OWNER and action not in OWNER_UPDATES:
-            payload = {"deadline": deadline, "priority": priority.value if priority is not None else None}
-            given = {name: value for name, value in payload.items() if value is not None}
-            self._recommend(scope, mission_slug, todo_id, action, given, reason)
+            recommend(self._store, scope, mission_slug, todo_id, action, reason, {n: str(values[n]) for n in given})
         MISSION.check_role(action, scope.actor.role)
         with self._store.write() as tx:
-            write, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
+            write, todo, pillar = lock_todo(tx, scope, mission_slug, todo_id)
             return apply_update(write, todo, pillar, action, reason, deadline=deadline, priority=priority)
 
     def complete(
@@ -130,12 +138,13 @@ class MissionTodos(TodoQueries):
         if override_reason is not None:
             override_reason = parse_block("overrideReason", override_reason, MAX_REASON_LENGTH)
         with self._store.write() as tx:
-            write, todo, _ = self._lock_todo(tx, scope, mission_slug, todo_id)
+            write, todo, _ = lock_todo(tx, scope, mission_slug, todo_id)
             slugs = list(dict.fromkeys(metrics_impacted))
             passed, now = passed_since_work(todo), tx.now()
 
             def guard(todo: MissionTodo) -> dict[str, Any]:
                 _check_metrics(write, metrics_impacted)
+                _check_children(write, todo)
                 if not passed and override_reason is None:
                     raise check_not_passed(todo)
                 return {**end_claim(tx, todo), **({"metrics_impacted": slugs} if slugs else {})}
@@ -191,61 +200,6 @@ class MissionTodos(TodoQueries):
                 return todo
             return update_todo(write, WORK, todo, "it was worked on", worked_at=tx.now())
 
-    def report(
-        self, scope: MissionScope, mission_slug: str, todo_id: str, result: str, *, fence: int | None = None
-    ) -> TodoChange:
-        """Post the result of the work to the TODO chat, for the Lead to review (M8)."""
-        if scope.actor.role not in REPORTERS:
-            raise NotAllowed(
-                f"{scope.actor.role.described} may not report on a mission todo; the owner of its pillar may."
-            )
-        result = parse_block("result", result)
-        with self._store.write() as tx:
-            write, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
-            if todo.status is not TodoStatus.IN_PROGRESS:
-                raise IllegalTransition(
-                    f"“{visible(todo.title)}” ({todo.id}) is {todo.status}; a report needs a todo in progress."
-                )
-            if scope.actor.role is Role.OWNER:
-                claim = claim_repository.lock(tx, todo.id)
-                claims.check_use(tx, claim, f"“{visible(todo.title)}” ({todo.id})", fence, scope.actor.role)
-            changed = update_todo(write, WORK, todo, "its result was reported", worked_at=tx.now())
-            content = f"[TODO {todo.id}]\n{quote_verbatim(result)}"
-            write.post(NoticeKind.TODO_RESULT, content, pillar.todo_conversation_id)
-            return TodoChange(changed)
-
-    def _recommend(
-        self,
-        scope: MissionScope,
-        mission_slug: str,
-        todo_id: str,
-        action: TodoAction,
-        payload: dict[str, str],
-        reason: str,
-    ) -> None:
-        """Store what an owner may not do as a recommendation to the Lead, then refuse it (M4)."""
-        with self._store.write() as tx:
-            write, todo, pillar = self._lock_todo(tx, scope, mission_slug, todo_id)
-            possible = action in MISSION.actions_from(todo.status)
-            if possible and action is TodoAction.EXTEND:
-                payload = {"deadline": parse_new_deadline(write, payload["deadline"])}
-            added = add_recommendation(write, pillar, todo, action.value, payload, reason) if possible else None
-        result = f"It is {todo.status}, so this was not possible anyway."
-        if added is not None:
-            result = f"It was posted to the mission chat as a recommendation (number {added.number})."
-        raise NotAllowed(f"An owner may not {action} a mission todo; the Lead decides. {result}")
-
-    def _lock_todo(
-        self, tx: Transaction, scope: MissionScope, mission_slug: str, todo_id: str
-    ) -> tuple[MissionWrite, MissionTodo, Pillar]:
-        check_mission(scope, mission_slug)
-        write = lock_mission(tx, scope, mission_slug)
-        todo = find_todo(tx, write.mission, todo_id)
-        pillar = mission_repository.pillar(tx, todo.pillar_id)
-        assert pillar is not None
-        check_pillar(scope, pillar.slug)
-        return write, todo, pillar
-
 
 def apply_update(
     write: MissionWrite,
@@ -265,8 +219,7 @@ def apply_update(
             return TodoChange(cancel_todo(write, todo, reason))
         case TodoAction.START:
             limited = scope.actor.role is not Role.PERSON
-            guard = (lambda _: check_daily_limits(write)) if limited else None
-            started = advance(guard=guard, started_at=tx.now())
+            started = advance(guard=lambda todo: _check_start(write, todo, limited), started_at=tx.now())
             return TodoChange(started, run_id=enqueue_execution(tx, scope, pillar, started, reason).id)
         case TodoAction.EXTEND:
             MISSION.advance(todo.status, action, scope.actor.role)
@@ -309,7 +262,8 @@ def create_todo(write: MissionWrite, scope: MissionScope, new: NewMissionTodo, r
         return placed
     todo = placed.todo
     insert_todo(write, placed.action, todo, todo.justification or reason, target=placed.target.value)
-    return TodoChange(todo, " ".join(placed.warnings) or None)
+    warnings = [*placed.warnings, *(add_link(write, todo, link, reason, scope) for link in new.links)]
+    return TodoChange(todo, " ".join(filter(None, warnings)) or None)
 
 
 def _place(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissionTodo) -> _Placement | TodoChange:
@@ -323,6 +277,22 @@ def _place(tx: Transaction, scope: MissionScope, mission: Mission, new: NewMissi
     action, warning = choose_list(requested, mission_repository.capacity(tx, mission))
     todo = draft._replace(status=MISSION.advance(NEW, action, scope.actor.role))
     return _Placement(todo, action, draft.status, [warning, *warnings] if warning else warnings)
+
+
+def _check_start(write: MissionWrite, todo: MissionTodo, limited: bool) -> None:
+    check_not_blocked(write.tx, todo)
+    if limited:
+        check_daily_limits(write)
+
+
+def _check_children(write: MissionWrite, todo: MissionTodo) -> None:
+    if unfinished := open_children(write.tx, todo):
+        names = ", ".join(f"“{visible(child.title)}” ({child.status})" for child in unfinished[:5])
+        more = f" and {len(unfinished) - 5} more" if len(unfinished) > 5 else ""
+        raise IllegalTransition(
+            f"“{visible(todo.title)}” cannot be completed: its sub-items {names}{more} are open. Complete or cancel "
+            "them first."
+        )
 
 
 def _enqueue_collection(write: MissionWrite, slugs: list[str], todo: MissionTodo) -> Run:
@@ -346,11 +316,6 @@ def _check_metrics(write: MissionWrite, slugs: Sequence[str]) -> None:
     ]
     if problems:
         raise InvalidInput(problems)
-
-
-def parse_new_deadline(write: MissionWrite, deadline: str | None) -> str:
-    zone = cadence_of(write.mission).timezone
-    return deadlines.parse_future_deadline(deadline, zone, parse_timestamp(write.tx.now()))
 
 
 def extend_todo(write: MissionWrite, todo: MissionTodo, deadline: str | None, reason: str) -> MissionTodo:

@@ -6,25 +6,27 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
-from punchlist.errors import Conflict, InvalidInput, NotAllowed
+from punchlist.conversations.model import Scope
+from punchlist.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.events import canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import event_stream
+from punchlist.missions.changes import MissionWrite, event_stream
 from punchlist.missions.config.policy import cadence_of
-from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
-from punchlist.missions.todos import deadlines
+from punchlist.missions.model import LinkKind, Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar
+from punchlist.missions.todos import deadlines, link_rules
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import TodoPriority
-from punchlist.missions.todos.validation import content_problems, missing_name
+from punchlist.missions.todos.transitions import find_todo
+from punchlist.missions.todos.validation import content_problems, labels_json, missing_name
 from punchlist.storage.store import Transaction
 
 _REQUEST_FIELDS: Final = (
     *("pillar_id", "title", "description", "justification", "completion_criteria", "deadline", "priority"),
-    *("assigned_agent", "also_affects", "completion_check", "target"),
+    *("assigned_agent", "also_affects", "completion_check", "target", "parent_id", "labels"),
 )
 """Two requests with equal values in these fields are the same request."""
 
@@ -36,9 +38,11 @@ def draft_todo(
     problems: list[str] = []
     new = _apply_template(mission, new, problems)
     problems += content_problems(new)
-    others = _other_pillars(tx, mission, pillar, new.also_affects, problems)
+    others = other_pillars(tx, mission, pillar, new.also_affects, problems)
     if new.check is not None:
-        _validate_check(tx, scope, mission, new.check, problems)
+        validate_check(tx, scope, mission, new.check, problems)
+    if new.parent_id is not None:
+        check_parent(tx, mission, pillar, new.parent_id, problems)
     deadline, warnings = None, []
     if new.deadline is not None:
         try:
@@ -67,6 +71,8 @@ def draft_todo(
         also_affects=json.dumps(others, ensure_ascii=False),
         completion_check=canonical_json(dict(new.check)) if new.check is not None else None,
         request_id=new.request_id.strip() if new.request_id else None,
+        parent_id=new.parent_id,
+        labels=labels_json(new.labels),
     )
     return todo, warnings
 
@@ -115,7 +121,7 @@ def _apply_template(mission: Mission, new: NewMissionTodo, problems: list[str]) 
     )
 
 
-def _other_pillars(
+def other_pillars(
     tx: Transaction, mission: Mission, own: Pillar, slugs: tuple[str, ...], problems: list[str]
 ) -> list[str]:
     """The slugs of the other affected pillars, without duplicates."""
@@ -128,7 +134,7 @@ def _other_pillars(
     return [slug for slug in dict.fromkeys(slugs) if slug != own.slug]
 
 
-def _validate_check(tx: Transaction, scope: MissionScope, mission: Mission, check: Any, problems: list[str]) -> None:
+def validate_check(tx: Transaction, scope: Scope, mission: Mission, check: Any, problems: list[str]) -> None:
     match check:
         case {"command": _} if scope.actor.role is not Role.PERSON:
             # A model that could choose the command would bypass every policy.
@@ -146,3 +152,46 @@ def _validate_check(tx: Transaction, scope: MissionScope, mission: Mission, chec
 def metric_problem(tx: Transaction, mission: Mission, slug: str) -> str | None:
     known = [metric.slug for metric in mission_repository.metrics_of(tx, mission.id) if metric.status == "active"]
     return None if slug in known else missing_name(mission.slug, "metric", slug, known)
+
+
+def parse_new_deadline(write: MissionWrite, deadline: str | None) -> str:
+    zone = cadence_of(write.mission).timezone
+    return deadlines.parse_future_deadline(deadline, zone, parse_timestamp(write.tx.now()))
+
+
+def check_parent(
+    tx: Transaction,
+    mission: Mission,
+    pillar: Pillar,
+    parent_id: str,
+    problems: list[str],
+    *,
+    child: MissionTodo | None = None,
+) -> None:
+    """A sub-item belongs to an open todo of the same pillar that is not a sub-item itself. `child` is an existing todo
+    that becomes one."""
+    try:
+        parent = find_todo(tx, mission, parent_id)
+    except NotFound as error:
+        problems.append(f"parentId: {error}")
+        return
+    name = f"“{excerpt(parent.title)}” ({parent.id})"
+    if parent.pillar_id != pillar.id:
+        problems.append(f"parentId: {name} belongs to another pillar; a sub-item has the pillar of its parent")
+    elif parent.ended_at is not None:
+        problems.append(f"parentId: {name} is {parent.status}; only an open todo gets sub-items")
+    elif parent.parent_id is not None:
+        problems.append(f"parentId: {name} is a sub-item itself; sub-items have one level")
+    elif child is not None and child.id == parent.id:
+        problems.append("parentId: a todo cannot be its own sub-item")
+    elif child is not None and todo_repository.children(tx, mission_id=mission.id, parent_id=child.id):
+        problems.append(f"parentId: “{excerpt(child.title)}” has sub-items; sub-items have one level")
+    elif child is not None and _comes_after(tx, mission, child.id, parent.id):
+        problems.append(f"parentId: {name} blocks “{excerpt(child.title)}”, so neither could end; remove a link first")
+
+
+def _comes_after(tx: Transaction, mission: Mission, child_id: str, parent_id: str) -> bool:
+    """Whether the links already put the child after its future parent."""
+    blocks = todo_repository.links_of_kind(tx, mission.id, LinkKind.BLOCKS.value)
+    edges = [(link.todo_id, link.other_id) for link in blocks] + todo_repository.parents(tx, mission.id)
+    return link_rules.path_between(edges, parent_id, child_id) is not None

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from punchlist.claims.validation import parse_fence
 from punchlist.errors import InvalidInput
-from punchlist.kernel.text import block_problem, display_value, json_type, line_problem
-from punchlist.missions.model import NewMissionTodo
-from punchlist.missions.todos import pagination
+from punchlist.kernel.text import block_problem, display_value, json_type, line_problem, raw_problem
+from punchlist.missions.model import LinkKind, NewLink, NewMissionTodo
+from punchlist.missions.todos import link_rules, pagination
 from punchlist.missions.todos.lifecycle import ACTIVE, OPEN, TodoStatus
 from punchlist.missions.todos.validation import (
     MAX_BLOCK_LENGTH,
@@ -22,8 +22,6 @@ from punchlist.missions.todos.validation import (
     MAX_TITLE_LENGTH,
     PRIORITIES,
     TARGETS,
-    UPDATES,
-    mismatched_fields,
     parse_check,
     unknown_field,
 )
@@ -36,7 +34,7 @@ FILTERS: Final[dict[str, frozenset[TodoStatus]]] = {
 }
 
 
-class _FieldReader:
+class FieldReader:
     """Reads fields and collects their problems; a field that is never read is unknown."""
 
     def __init__(self, args: Mapping[str, Any]) -> None:
@@ -105,6 +103,40 @@ class _FieldReader:
     def check(self, name: str) -> dict[str, Any] | None:
         return parse_check(self.read(name), name, self.problems)
 
+    def raw(self, name: str, *, max_length: int) -> str | None:
+        """Text that is kept as it is."""
+        value = self.read(name)
+        return self._text(name, raw_problem(value, max_length=max_length), "") and str(value)
+
+    def link_kind(self, name: str) -> tuple[LinkKind, bool] | None:
+        raw = self.read(name)
+        if raw is None:
+            return None
+        found = link_rules.parse_name(raw)
+        if found is None:
+            self._reject(name, f"must be one of {', '.join(link_rules.NAMES)}, got {display_value(raw)}")
+        return found
+
+    def links(self, name: str) -> tuple[NewLink, ...]:
+        """Links of a new todo: an array of objects such as `{"blockedBy": id}`."""
+        raw = self.read(name)
+        if raw is None:
+            return ()
+        if not isinstance(raw, list) or len(raw) > link_rules.MAX_LINKS:
+            self._reject(name, f"must be an array of at most {link_rules.MAX_LINKS} objects, got {json_type(raw)}")
+            return ()
+        found = [self._link(f"{name}[{index}]", item) for index, item in enumerate(raw)]
+        return tuple(link for link in found if link is not None)
+
+    def _link(self, where: str, item: Any) -> NewLink | None:
+        kind = link_rules.parse_name(next(iter(item))) if isinstance(item, dict) and len(item) == 1 else None
+        other = next(iter(item.values())) if kind else None
+        if kind is None or line_problem(other, max_length=MAX_NAME_LENGTH):
+            names = ", ".join(link_rules.NAMES)
+            self._reject(where, f"must be an object with the id of a todo under one of {names}")
+            return None
+        return NewLink(kind[0], str(other).strip(), kind[1])
+
     def choice(self, name: str, options: Mapping[str, Any]) -> Any:
         raw = self.read(name)
         if raw is None:
@@ -122,8 +154,8 @@ class _FieldReader:
 
 def parse_create(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
     """The mission's slug and the new todo."""
-    reader = _FieldReader(args)
-    mission_slug = _mission(reader)
+    reader = FieldReader(args)
+    mission_slug = read_mission(reader)
     new = NewMissionTodo(
         pillar_slug=reader.line("pillarSlug", required="a pillar of the mission") or "",
         title=reader.line(
@@ -144,34 +176,19 @@ def parse_create(args: Mapping[str, Any]) -> tuple[str, NewMissionTodo]:
         check=reader.check("check"),
         template=reader.line("template"),
         request_id=reader.line("requestId"),
+        parent_id=reader.line("parentId"),
+        labels=reader.names("labels"),
+        links=reader.links("links"),
     )
     reader.finish()
     return mission_slug, new
 
 
-def parse_update(args: Mapping[str, Any]) -> dict[str, Any]:
-    reader = _FieldReader(args)
-    values = {
-        "mission_slug": _mission(reader),
-        "todo_id": _todo(reader),
-        "action": reader.choice("action", UPDATES),
-        "reason": reader.block("reason", max_length=MAX_REASON_LENGTH, required="say why"),
-        "deadline": reader.line("deadline"),
-        "priority": reader.choice("priority", PRIORITIES),
-    }
-    if not reader.given("action"):
-        reader.problems.append(f"action: is required; one of {', '.join(UPDATES)}")
-    elif values["action"]:
-        reader.problems += mismatched_fields(values["action"], reader.given("deadline"), reader.given("priority"))
-    reader.finish()
-    return values
-
-
 def parse_completion(args: Mapping[str, Any]) -> dict[str, Any]:
-    reader = _FieldReader(args)
+    reader = FieldReader(args)
     values = {
-        "mission_slug": _mission(reader),
-        "todo_id": _todo(reader),
+        "mission_slug": read_mission(reader),
+        "todo_id": read_todo(reader),
         "outcome": reader.block("outcome", required="say what was accomplished"),
         "metrics_impacted": reader.names("metricsImpacted"),
         "override_reason": reader.block("overrideReason", max_length=MAX_REASON_LENGTH, min_length=1),
@@ -181,12 +198,13 @@ def parse_completion(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_query(args: Mapping[str, Any]) -> dict[str, Any]:
-    reader = _FieldReader(args)
+    reader = FieldReader(args)
     values = {
-        "mission_slug": _mission(reader),
+        "mission_slug": read_mission(reader),
         "pillar": reader.line("pillarSlug"),
         "status": reader.choice("status", FILTERS),
         "archived": reader.flag("archived"),
+        "label": reader.line("label"),
         "limit": reader.number("limit", default=pagination.DEFAULT_LIMIT, maximum=pagination.MAX_LIMIT),
         "cursor": reader.line("cursor", max_length=pagination.MAX_CURSOR_LENGTH),
     }
@@ -199,9 +217,9 @@ MAX_RECOMMENDATIONS: Final = 100
 
 
 def parse_recommendation(args: Mapping[str, Any]) -> dict[str, Any]:
-    reader = _FieldReader(args)
+    reader = FieldReader(args)
     values = {
-        "mission_slug": _mission(reader),
+        "mission_slug": read_mission(reader),
         "text": reader.block("text", max_length=MAX_REASON_LENGTH, required="say what you recommend and why"),
         "todo_id": reader.line("todoId"),
     }
@@ -210,9 +228,9 @@ def parse_recommendation(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_recommendation_query(args: Mapping[str, Any]) -> dict[str, Any]:
-    reader = _FieldReader(args)
+    reader = FieldReader(args)
     values = {
-        "mission_slug": _mission(reader),
+        "mission_slug": read_mission(reader),
         "after": reader.number("after", default=0, minimum=0, maximum=10**9),
         "limit": reader.number("limit", default=MAX_RECOMMENDATIONS, maximum=MAX_RECOMMENDATIONS),
         "decided": reader.flag("decided"),
@@ -222,9 +240,9 @@ def parse_recommendation_query(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_decision(args: Mapping[str, Any], decisions: Mapping[str, str]) -> dict[str, Any]:
-    reader = _FieldReader(args)
+    reader = FieldReader(args)
     values = {
-        "mission_slug": _mission(reader),
+        "mission_slug": read_mission(reader),
         "number": reader.number("number", default=0, maximum=10**9),
         "decision": reader.choice("decision", decisions),
         "reason": reader.block("reason", max_length=MAX_REASON_LENGTH, required="say why"),
@@ -237,10 +255,10 @@ def parse_decision(args: Mapping[str, Any], decisions: Mapping[str, str]) -> dic
 
 
 def parse_report(args: Mapping[str, Any]) -> dict[str, Any]:
-    reader = _FieldReader(args)
+    reader = FieldReader(args)
     values = {
-        "mission_slug": _mission(reader),
-        "todo_id": _todo(reader),
+        "mission_slug": read_mission(reader),
+        "todo_id": read_todo(reader),
         "result": reader.block("result", required="say what was done and found"),
     }
     fence = reader.read("fence")
@@ -248,9 +266,9 @@ def parse_report(args: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "fence": None if fence is None else parse_fence(fence)}
 
 
-def _mission(reader: _FieldReader) -> str:
+def read_mission(reader: FieldReader) -> str:
     return reader.line("missionSlug", required="the slug of a mission") or ""
 
 
-def _todo(reader: _FieldReader) -> str:
+def read_todo(reader: FieldReader) -> str:
     return reader.line("todoId", required="an id from mission_todo_list") or ""

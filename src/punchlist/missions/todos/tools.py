@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from punchlist.kernel.actors import Role
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
 from punchlist.missions.model import MissionScope, MissionTodo, TodoChange
-from punchlist.missions.todos import pagination, tool_arguments
+from punchlist.missions.todos import pagination, tool_arguments, tool_updates
 from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 from punchlist.verification.model import Mark
@@ -28,6 +28,13 @@ _STRINGS: Final[Schema] = {"type": "array", "items": _STRING}
 _STRING_OR_NULL: Final[Schema] = {"type": ["string", "null"]}
 _PRIORITY: Final[Schema] = {"type": "string", "enum": [priority.value for priority in TodoPriority]}
 
+_CHECK: Final[Schema] = {
+    "type": "object",
+    "description": 'Must pass before completion: {"name": a check of the mission}, {"metric": slug, "atMost" or '
+    '"atLeast": number} or {"file": path, "contains": text}',
+}
+_LINKS: Final = "blocks|blockedBy|duplicates|followsFrom"
+
 # The first fields of `MissionTodo`, in the same order.
 _TODO_FIELDS: Final[dict[str, Schema]] = {
     **dict.fromkeys(("id", "pillarId", "missionId", "title"), _STRING),
@@ -43,15 +50,23 @@ _TODO_FIELDS: Final[dict[str, Schema]] = {
 }
 # Present only when they have a value.
 _OPTIONAL_FIELDS: Final[dict[str, Schema]] = {
-    **dict.fromkeys(("pillarSlug", "endedAt"), _STRING),
-    "alsoAffects": _STRINGS,
+    **dict.fromkeys(("pillarSlug", "endedAt", "version", "parentId", "unarchivedAt"), _STRING),
+    **dict.fromkeys(("alsoAffects", "labels", "blockedBy"), _STRINGS),
+    "subItems": {"type": "object"},
     **{name: {"type": "object"} for name in ("check", "checkResult")},
     "overrideReason": _STRING,
     "mark": _STRING,
     **{name: {"type": "boolean"} for name in ("overdue", "escalated")},
 }
 _TODO: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_OPTIONAL_FIELDS)
-_CHANGE: Final[Schema] = schema(list(_TODO_FIELDS), **_TODO_FIELDS, **_OPTIONAL_FIELDS, warning=_STRING, runId=_STRING)
+_CHANGE: Final[Schema] = schema(
+    list(_TODO_FIELDS),
+    **_TODO_FIELDS,
+    **_OPTIONAL_FIELDS,
+    warning=_STRING,
+    runId=_STRING,
+    other={"type": "object"},
+)
 _SUMMARY: Final = ("active", "activeTodoLimit", "backlog", "backlogTodoLimit")
 
 
@@ -60,12 +75,20 @@ class MissionCheckRunner(Protocol):
         """Run a todo's check and store the result."""
 
 
-def todo_json(todo: MissionTodo, pillar_slug: str | None = None, *, escalated: bool = False) -> dict[str, Any]:
+def todo_json(
+    todo: MissionTodo, pillar_slug: str | None = None, *, escalated: bool = False, page: TodoPage | None = None
+) -> dict[str, Any]:
     """A todo as JSON (M5): all fields of its schema, and the optional fields that have a value."""
     optional = {
         "pillarSlug": pillar_slug,
         "endedAt": todo.ended_at,
+        "version": todo.version,
+        "parentId": todo.parent_id,
+        "unarchivedAt": todo.unarchived_at,
         "alsoAffects": json.loads(todo.also_affects),
+        "labels": list(todo.label_names),
+        "blockedBy": list(page.blocked_by.get(todo.id, ())) if page else None,
+        "subItems": page.sub_items[todo.id].as_json() if page and todo.id in page.sub_items else None,
         "check": todo.completion_check and json.loads(todo.completion_check),
         "checkResult": todo.check_result and json.loads(todo.check_result),
         "overrideReason": todo.override_reason,
@@ -83,14 +106,18 @@ def todo_json(todo: MissionTodo, pillar_slug: str | None = None, *, escalated: b
 
 
 def change_json(change: TodoChange) -> dict[str, Any]:
-    optional = {"warning": change.warning, "runId": change.run_id}
+    optional = {
+        "warning": change.warning,
+        "runId": change.run_id,
+        "other": todo_json(change.other) if change.other else None,
+    }
     return {**todo_json(change.todo), **{name: value for name, value in optional.items() if value}}
 
 
 def list_json(page: TodoPage) -> dict[str, Any]:
     return {
         "items": [
-            todo_json(todo, page.pillars.get(todo.pillar_id), escalated=todo.id in page.escalated)
+            todo_json(todo, page.pillars.get(todo.pillar_id), escalated=todo.id in page.escalated, page=page)
             for todo in page.items
         ],
         "summary": page.capacity.as_json(),
@@ -119,8 +146,8 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         ),
         input_schema=schema(
             ["missionSlug", "pillarSlug", "title"],
-            missionSlug=_TEXT,
-            pillarSlug=_TEXT,
+            missionSlug=_STRING,
+            pillarSlug=_STRING,
             title={**_TEXT, "maxLength": todo_validation.MAX_TITLE_LENGTH, "description": "Concise, verb first"},
             description={"type": "string", "description": "What needs to be done"},
             justification={"type": "string", "description": "Why this, why now: metrics, strategy"},
@@ -130,11 +157,10 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
             assignedAgent=_STRING_OR_NULL,
             targetStatus={"type": "string", "enum": list(todo_validation.TARGETS), "description": "Default: pending"},
             alsoAffects={**_STRINGS, "description": "Slugs of other pillars"},
-            check={
-                "type": "object",
-                "description": 'Must pass before completion: {"name": a check of the mission} or {"metric": slug, '
-                '"atMost" or "atLeast": number}',
-            },
+            check=_CHECK,
+            parentId={"type": "string", "description": "The todo that this is a part of"},
+            labels=_STRINGS,
+            links={"type": "array", "items": {"type": "object"}, "description": f"Such as {{{_LINKS}: id}}"},
             template={"type": "string", "description": "Slug of a template that fills empty fields"},
             requestId={"type": "string", "description": "A repeated id does not create a second todo"},
         ),
@@ -149,31 +175,43 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
 
 def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        return _result(change_json(todos().update(scope, **tool_arguments.parse_update(args))))
+        return _result(change_json(tool_updates.apply_update(todos(), scope, tool_updates.parse_update(args))))
 
     return ListToolSpec(
         name="mission_todo_update",
-        title="Move a mission todo",
+        title="Change a mission todo",
         description=(
-            "promote (backlog to pending), demote (back), start (the pillar owner begins to work), cancel, extend (new "
-            "deadline), reprioritize (new priority), or resume (continue work in progress that no run does any more; "
-            "the owner reads the reason) a todo. Owners may only cancel; their other calls are passed "
-            "to the Lead as recommendations."
+            "promote (backlog to pending), demote (back), start (the pillar owner begins to work), cancel, extend "
+            "(deadline), reprioritize (priority), resume (idle work; the owner reads the reason), edit (the fields "
+            "given), swap (a pending todo with otherId in the backlog), link or unlink (otherId), label (-x removes "
+            "x), comment (text), feedback (text: send the work back to its owner), attach (path, or "
+            "name and text), detach (name), unarchive. Owners may cancel, comment and attach; other changes of theirs are passed to the Lead as recommendations."
         ),
         input_schema=schema(
-            ["missionSlug", "todoId", "action", "reason"],
-            missionSlug=_TEXT,
-            todoId=_TEXT,
-            action={"type": "string", "enum": list(todo_validation.UPDATES)},
-            reason={**_TEXT, "maxLength": todo_validation.MAX_REASON_LENGTH},
-            deadline={"type": "string", "description": "For extend"},
-            priority={**_PRIORITY, "description": "For reprioritize"},
+            ["missionSlug", "todoId", "action"],
+            missionSlug=_STRING,
+            todoId=_STRING,
+            action={"type": "string", "enum": list(tool_updates.ACTIONS)},
+            reason={**_TEXT, "maxLength": todo_validation.MAX_REASON_LENGTH, "description": "Why; kept"},
+            deadline=_STRING,
+            priority=_PRIORITY,
+            **dict.fromkeys(("title", "description", "justification", "completionCriteria"), _STRING),
+            alsoAffects=_STRINGS,
+            check={"type": "object"},
+            labels=_STRINGS,
+            parentId=_STRING,
+            clear={**_STRINGS, "description": "Fields to empty"},
+            version={"type": "string", "description": "Edit only this version"},
+            otherId=_STRING,
+            link={"type": "string", "description": _LINKS},
+            text=_STRING,
+            path=_STRING,
+            name=_STRING,
         ),
         output_schema=_CHANGE,
         roles=TEAM,
         read_only=False,
         run=run,
-        idempotent=True,
     )
 
 
@@ -197,8 +235,8 @@ def _complete(
         ),
         input_schema=schema(
             ["missionSlug", "todoId", "outcome"],
-            missionSlug=_TEXT,
-            todoId=_TEXT,
+            missionSlug=_STRING,
+            todoId=_STRING,
             outcome={**_TEXT, "description": "What was accomplished"},
             metricsImpacted={**_STRINGS, "description": "Slugs of metrics to collect again"},
             overrideReason=_TEXT,
@@ -225,10 +263,11 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         ),
         input_schema=schema(
             ["missionSlug"],
-            missionSlug=_TEXT,
+            missionSlug=_STRING,
             pillarSlug=_STRING,
             status={"type": "string", "enum": list(tool_arguments.FILTERS)},
             archived={"type": "boolean", "description": "Include archived todos"},
+            label=_STRING,
             limit={"type": "integer", "minimum": 1, "maximum": pagination.MAX_LIMIT},
             cursor={"type": "string", "description": "nextCursor of the previous page"},
         ),
@@ -255,8 +294,8 @@ def _report(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         description="Report the result of the todo you work on to the Lead, with evidence that its criteria are met.",
         input_schema=schema(
             ["missionSlug", "todoId", "result"],
-            missionSlug=_TEXT,
-            todoId=_TEXT,
+            missionSlug=_STRING,
+            todoId=_STRING,
             result=_TEXT,
             fence={"type": "integer", "description": "The fence of your claim, if you claimed the todo"},
         ),

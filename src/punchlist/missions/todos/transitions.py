@@ -19,7 +19,7 @@ from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import MissionWrite, check_active
+from punchlist.missions.changes import MissionWrite, check_active, lock_mission
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction
@@ -57,6 +57,19 @@ def lock_in_scope(tx: Transaction, scope: MissionScope, todo_id: str) -> tuple[M
     mission, _ = find_in_scope(tx, scope, todo_id, lock=True)
     # Read again: another writer may have changed it before we held the lock.
     return MissionWrite(tx, scope, mission), find_todo(tx, mission, todo_id)
+
+
+def lock_todo(
+    tx: Transaction, scope: MissionScope, mission_slug: str, todo_id: str
+) -> tuple[MissionWrite, MissionTodo, Pillar]:
+    """A todo of a mission, its locked mission and its pillar, checked against the caller's scope."""
+    check_mission(scope, mission_slug)
+    write = lock_mission(tx, scope, mission_slug)
+    todo = find_todo(tx, write.mission, todo_id)
+    pillar = mission_repository.pillar(tx, todo.pillar_id)
+    assert pillar is not None
+    check_pillar(scope, pillar.slug)
+    return write, todo, pillar
 
 
 def find_in_scope(
@@ -114,13 +127,20 @@ def update_todo(write: MissionWrite, action: str, todo: MissionTodo, reason: str
 
 
 def cancel_todo(write: MissionWrite, todo: MissionTodo, reason: str) -> MissionTodo:
-    """Free the slot, end the claim, answer the open questions and stop the run."""
+    """Free the slot, end the claim, answer the open questions, stop the run and cancel the open sub-items."""
     tx = write.tx
     ended = {"outcome": reason, "ended_at": tx.now()}
     cancelled = advance_todo(write, todo, TodoAction.CANCEL, reason, guard=lambda _: end_claim(tx, todo), **ended)
     answer_escalations(write, todo, f"cancelled: {reason}")
     runs.stop_for_todo(tx, _permitted_scope(write.scope), todo.id, f"Its todo was cancelled: {excerpt(reason, 500)}")
+    for child in open_children(tx, todo):
+        cancel_todo(write, child, excerpt(f"Its parent was cancelled: {reason}", _MAX_REASON_LENGTH))
     return cancelled
+
+
+def open_children(tx: Transaction, todo: MissionTodo) -> list[MissionTodo]:
+    children = todo_repository.children(tx, mission_id=todo.mission_id, parent_id=todo.id)
+    return [child for child in children if child.ended_at is None]
 
 
 def end_claim(tx: Transaction, todo: MissionTodo) -> dict[str, Any]:

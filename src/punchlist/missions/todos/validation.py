@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
@@ -11,6 +11,7 @@ from punchlist.kernel import text
 from punchlist.kernel.events import canonical_json
 from punchlist.missions.model import Capacity, MissionScope, MissionTodo, NewMissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
+from punchlist.verification.validation import parse_check as parse_file_check
 
 MAX_TITLE_LENGTH: Final = 500
 MAX_BLOCK_LENGTH: Final = 20_000
@@ -19,6 +20,8 @@ MAX_REASON_LENGTH: Final = 2_000
 MAX_NAMES: Final = 100
 MAX_COMMAND_WORDS: Final = 100
 MAX_DETAIL_LENGTH: Final = 5_000
+MAX_LABELS: Final = 20
+MAX_LABEL_LENGTH: Final = 50
 MAX_LIMIT: Final = 1e308
 """Of a metric in a check."""
 
@@ -80,20 +83,41 @@ def content_problems(new: NewMissionTodo) -> list[str]:
         problems.append(f"targetStatus: must be one of {', '.join(TARGETS)}, got {text.display_value(new.target)}")
     if new.check is not None:
         parse_check(new.check, "check", problems)
-    return problems
+    return problems + label_problems(new.labels)
 
 
-def mismatched_fields(action: TodoAction, deadline: bool, priority: bool) -> list[str]:
-    """The fields that an update lacks, or that its action does not take."""
-    problems = []
-    for name, given, owner in (
-        ("deadline", deadline, TodoAction.EXTEND),
-        ("priority", priority, TodoAction.REPRIORITIZE),
-    ):
-        if action is owner and not given:
-            problems.append(f"{name}: is required to {action}")
-        elif given and action is not owner:
-            problems.append(f"{name}: is only for {owner}; leave it out to {action}")
+def label_problems(labels: Sequence[object]) -> list[str]:
+    if len(set(map(str, labels))) > MAX_LABELS:
+        return [f"labels: at most {MAX_LABELS}, got {len(labels)}"]
+    return [
+        f"labels[{index}]: {problem}"
+        for index, label in enumerate(labels)
+        if (problem := text.line_problem(label, max_length=MAX_LABEL_LENGTH) or _label_problem(str(label)))
+    ]
+
+
+def _label_problem(label: str) -> str | None:
+    if label.strip().startswith("-"):
+        return "must not start with a dash, which removes a label"
+    return None if not set(label) & set('",\\') else 'must not contain a comma, a quote (") or a backslash'
+
+
+def labels_json(labels: Sequence[str]) -> str | None:
+    """Labels as they are stored: each once, in the order given; None without labels."""
+    names = list(dict.fromkeys(label.strip() for label in labels))
+    return json.dumps(names, ensure_ascii=False) if names else None
+
+
+def mismatched_fields(
+    action: str, given: Collection[str], fields: Mapping[str, tuple[Sequence[str], Sequence[str]]]
+) -> list[str]:
+    """The fields that an action lacks, or does not take. `fields` are the required and the optional ones by action."""
+    required, optional = fields[action]
+    problems = [f"{name}: is required to {action}" for name in required if name not in given]
+    for name in given:
+        if name not in (*required, *optional):
+            owners = [other for other, (needs, takes) in fields.items() if name in (*needs, *takes)]
+            problems.append(f"{name}: is only for {' and '.join(owners)}; leave it out to {action}")
     return problems
 
 
@@ -104,7 +128,7 @@ def parse_block(field: str, raw: object, max_length: int = MAX_BLOCK_LENGTH) -> 
 
 
 def parse_check(raw: Any, where: str, problems: list[str]) -> dict[str, Any] | None:
-    """A completion check: the name of one in mission.json, a limit for a metric, or a command."""
+    """A completion check: the name of one in mission.json, a limit for a metric, a file, or a command."""
     if raw is None:
         return None
     before = len(problems)
@@ -119,12 +143,14 @@ def parse_check(raw: Any, where: str, problems: list[str]) -> dict[str, Any] | N
             number = isinstance(limit, int | float) and not isinstance(limit, bool)
             if not (number and -MAX_LIMIT <= cast("float", limit) <= MAX_LIMIT):
                 problems.append(f"{where}.{bound}: must be a number, got {text.display_value(limit)}")
+        case {"file": _, **rest} if rest.keys() <= {"contains"}:
+            parse_file_check(raw, where, problems)
         case {"command": command, **rest} if not rest:
             _check_command(command, f"{where}.command", problems)
         case _:
             problems.append(
-                f'{where}: must be {{"name": a check of the mission}} or {{"metric": its slug, "atMost" or "atLeast": '
-                f"a number}}, got {text.json_type(raw)}"
+                f'{where}: must be {{"name": a check of the mission}}, {{"metric": its slug, "atMost" or "atLeast": '
+                f'a number}} or {{"file": path, "contains": text}}, got {text.json_type(raw)}'
             )
     return dict(raw) if len(problems) == before else None
 

@@ -21,6 +21,7 @@ from punchlist.surfaces.cli import (
     mission_metric,
     mission_recommendation,
     mission_runs,
+    mission_strategy,
     mission_todo,
 )
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
@@ -85,7 +86,7 @@ def apply(
 ) -> None:
     """Create or change a mission from its file."""
     from punchlist.missions.config import file
-    from punchlist.missions.config.trust import actions_needing_trust
+    from punchlist.missions.config.trust import actions_needing_trust, executable_text
 
     services = cli.services()
     source = file.read(path)
@@ -94,7 +95,7 @@ def apply(
     if not cli.json or not (yes or dry_run):
         _echo_changes(config, preview, error=cli.json)
     if dry_run:
-        cli.show(_apply_json(services, config, source, preview), "")
+        cli.show(_apply_json(services, config, preview), "")
         return
     commands = actions_needing_trust(config)
     if trust and commands and not yes:
@@ -104,8 +105,8 @@ def apply(
         _confirm(yes, question, f"punchlist mission apply {path} --yes")
     applied = services.missions.apply(cli.user_scope(services), config, source)
     if trust:
-        services.trust.trust_text(_trust_name(services, config.slug), applied.mission.source)
-    cli.show(_apply_json(services, config, source, applied), _applied_lines(services, applied, commands))
+        services.trust.trust_text(_trust_name(services, config.slug), executable_text(config))
+    cli.show(_apply_json(services, config, applied), _applied_lines(services, applied, commands))
 
 
 def _echo_changes(config: MissionConfig, preview: ApplyPreview, *, error: bool) -> None:
@@ -132,10 +133,8 @@ def _applied_lines(services: Services, applied: ApplyResult, commands: list[str]
         )
 
 
-def _apply_json(
-    services: Services, config: MissionConfig, source: str, outcome: ApplyResult | ApplyPreview
-) -> dict[str, Any]:
-    from punchlist.missions.config.trust import actions_needing_trust
+def _apply_json(services: Services, config: MissionConfig, outcome: ApplyResult | ApplyPreview) -> dict[str, Any]:
+    from punchlist.missions.config.trust import actions_needing_trust, executable_text
     from punchlist.missions.service import ApplyResult
 
     applied = outcome if isinstance(outcome, ApplyResult) else None
@@ -150,7 +149,7 @@ def _apply_json(
         "changes": outcome.changes if isinstance(outcome, ApplyResult) else outcome.lines,
         "warnings": outcome.warnings,
         "asksFor": actions_needing_trust(config),
-        "trusted": services.trust.trusts_text(name, mission.source if mission else source),
+        "trusted": services.trust.trusts_text(name, executable_text(config)),
     }
 
 
@@ -172,17 +171,18 @@ def trust(
     yes: YesOption = False,
     forget: Annotated[bool, typer.Option("--forget", help="Withdraw the trust.")] = False,
 ) -> None:
-    """Trust a mission's file as it was applied: its commands, addresses and functions.
+    """Trust what a mission's file runs: its commands, addresses, functions and checks.
 
-    Until then none of them runs. A changed mission has to be trusted again.
+    Until then none of them runs. When one of them changes, the file has to be trusted again.
     """
     from punchlist.missions.config import file
-    from punchlist.missions.config.trust import actions_needing_trust
+    from punchlist.missions.config.trust import actions_needing_trust, executable_text
 
     services = cli.services()
     mission = services.missions.get(slug)
     # Parsed from the text that is trusted, not from the stored configuration.
-    commands = [visible(command) for command in actions_needing_trust(file.parse_mission(mission.source))]
+    config = file.parse_mission(mission.source)
+    commands = [visible(command) for command in actions_needing_trust(config)]
     name = _trust_name(services, slug)
     if forget:
         services.trust.forget_text(name)
@@ -191,7 +191,7 @@ def trust(
         if not cli.json or not yes:
             _echo_commands(f"The file of mission {mission.slug} contains:", commands)
         _confirm(yes, "Trust it?", f"punchlist mission trust {mission.slug} --yes")
-        services.trust.trust_text(name, mission.source)
+        services.trust.trust_text(name, executable_text(config))
     trusted = services.trusts_mission(mission)
     state = f"is {'trusted' if trusted else 'not trusted'}" if commands else "contains nothing that needs trust"
     cli.show(
@@ -353,6 +353,7 @@ def acknowledge(cli: CliContext, id: IdArgument) -> None:
 app.add_typer(mission_todo.app, name="todo")
 app.add_typer(mission_chat.app, name="chat")
 app.add_typer(mission_directive.app, name="directive")
+app.add_typer(mission_strategy.app, name="strategy")
 app.add_typer(mission_metric.app, name="metric")
 app.add_typer(mission_recommendation.app, name="recommendation")
 app.add_typer(mission_runs.app, name="runs")

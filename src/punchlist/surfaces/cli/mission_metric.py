@@ -12,7 +12,7 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import CliContext, format_time, terminal_width
 from punchlist.surfaces.cli.options import MissionArgument, mission_scope
-from punchlist.surfaces.cli.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
+from punchlist.surfaces.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
 
 if TYPE_CHECKING:
     from punchlist.missions.metrics.service import MetricView

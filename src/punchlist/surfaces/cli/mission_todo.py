@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
-from punchlist.errors import InvalidInput
 from punchlist.kernel.text import visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.surfaces.cli.context import CliContext, echo, format_time
+from punchlist.surfaces.cli.mission_todo_edit import app as edit_app
+from punchlist.surfaces.cli.mission_todo_edit import echo_change, identify, update_todo
 from punchlist.surfaces.cli.options import (
     TERMINAL,
     AsOption,
@@ -23,15 +23,20 @@ from punchlist.surfaces.cli.options import (
     claim_place,
     mission_scope,
 )
+from punchlist.surfaces.cli.todo_check import (
+    AtLeastOption,
+    AtMostOption,
+    CheckCommandOption,
+    CheckContainsOption,
+    CheckFileOption,
+    CheckMetricOption,
+    CheckNameOption,
+    parse_check_options,
+)
 
 if TYPE_CHECKING:
     from punchlist.app import Services
     from punchlist.missions.todos.claims import MissionClaims
-
-
-if TYPE_CHECKING:
-    from punchlist.app import Services
-    from punchlist.missions.model import Mission, MissionTodo, TodoChange
 
 app = typer.Typer(help="List, create, change and claim the todos of missions.", no_args_is_help=True)
 
@@ -50,6 +55,7 @@ def list_todos(
         str | None,
         typer.Option("--status", metavar="STATE", help="A status, active, open or all. Default: open and just ended."),
     ] = None,
+    label: Annotated[str | None, typer.Option("--label", metavar="LABEL", help="Only todos with this label.")] = None,
     include_archived: Annotated[bool, typer.Option("--all", help="Include todos that ended long ago.")] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=500, metavar="N", help="The page size.")] = 100,
     cursor: Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Continue after a page.")] = None,
@@ -61,7 +67,7 @@ def list_todos(
 
     services = cli.services()
     values = {"missionSlug": mission, "pillarSlug": pillar, "status": status, "limit": limit, "cursor": cursor}
-    query = tool_arguments.parse_query({**values, "archived": include_archived})
+    query = tool_arguments.parse_query({**values, "archived": include_archived, "label": label})
     page = services.mission_todos.list(**query)
     found = services.missions.get(query["mission_slug"])
     cli.show(list_json(page), mission_view.list_lines(found, page, services.store.clock()))
@@ -105,17 +111,20 @@ def create(
     template: Annotated[
         str | None, typer.Option("--template", metavar="SLUG", help="A template of the mission, for omitted fields.")
     ] = None,
-    check_name: Annotated[
-        str | None, typer.Option("--check-name", metavar="NAME", help="Require a check of the mission to pass.")
+    parent: Annotated[
+        str | None, typer.Option("--parent", metavar="ID", help="The todo that this one is a part of.")
     ] = None,
-    check_metric: Annotated[
-        str | None, typer.Option("--check-metric", metavar="SLUG", help="Require a metric to reach a level.")
+    labels: Annotated[list[str] | None, typer.Option("--label", metavar="LABEL", help="May be repeated.")] = None,
+    blocked_by: Annotated[
+        list[str] | None, typer.Option("--blocked-by", metavar="ID", help="A todo to end first; may be repeated.")
     ] = None,
-    at_most: Annotated[float | None, typer.Option("--at-most", metavar="X", help="The metric's upper bound.")] = None,
-    at_least: Annotated[float | None, typer.Option("--at-least", metavar="X", help="The metric's lower bound.")] = None,
-    check_command: Annotated[
-        str | None, typer.Option("--check-command", metavar="COMMAND", help="Require a command to exit with 0.")
-    ] = None,
+    check_name: CheckNameOption = None,
+    check_metric: CheckMetricOption = None,
+    at_most: AtMostOption = None,
+    at_least: AtLeastOption = None,
+    check_command: CheckCommandOption = None,
+    check_file: CheckFileOption = None,
+    contains: CheckContainsOption = None,
     request_id: Annotated[
         str | None, typer.Option("--request-id", metavar="ID", help="Repeating the id creates no second todo.")
     ] = None,
@@ -138,7 +147,12 @@ def create(
             "targetStatus": "backlog" if backlog else None,
             "alsoAffects": also_affects,
             "template": template,
-            "check": _check(check_name, check_metric, at_most, at_least, check_command),
+            "check": parse_check_options(
+                check_name, check_metric, at_most, at_least, check_command, check_file, contains
+            ),
+            "parentId": services.mission_todos.find(mission, parent).id if parent else None,
+            "labels": labels,
+            "links": [{"blockedBy": services.mission_todos.find(mission, other).id} for other in blocked_by or ()],
             "requestId": request_id,
         }
     )
@@ -147,27 +161,7 @@ def create(
     if check_command is not None and todo.completion_check is not None:
         # A command typed by the person needs no separate confirmation.
         services.trust.trust_text(trust_name(todo), todo.completion_check)
-    _echo_change(cli, created, f"Created {todo.id[-8:]}: {visible(todo.title)} ({todo.status}).")
-
-
-def _check(
-    name: str | None, metric: str | None, at_most: float | None, at_least: float | None, command: str | None
-) -> dict[str, Any] | None:
-    levels = {key: value for key, value in (("atMost", at_most), ("atLeast", at_least)) if value is not None}
-    if sum(given is not None for given in (name, metric, command)) > 1:
-        raise InvalidInput("A todo has one check. Use --check-name, --check-metric or --check-command.")
-    if (metric is not None) != (len(levels) == 1):
-        raise InvalidInput("--check-metric needs either --at-most or --at-least.")
-    if name is not None:
-        return {"name": name}
-    if metric is not None:
-        return {"metric": metric, **levels}
-    if command is None:
-        return None
-    try:
-        return {"command": shlex.split(command)}
-    except ValueError as error:
-        raise InvalidInput(f"--check-command: cannot be parsed ({error}). Close its quotes.") from None
+    echo_change(cli, created, f"Created {todo.id[-8:]}: {visible(todo.title)} ({todo.status}).")
 
 
 def _add_step(action: str, help: str) -> None:
@@ -208,17 +202,13 @@ def reprioritize(
 
 
 def _update(cli: CliContext, id_or_suffix: str, **values: Any) -> None:
-    from punchlist.missions.todos import tool_arguments
-
-    services = cli.services()
-    request = tool_arguments.parse_update({**_identify(services, id_or_suffix), **values})
-    changed = services.mission_todos.update(mission_scope(cli, services), **request)
+    changed = update_todo(cli, cli.services(), id_or_suffix, **values)
     todo = changed.todo
-    due = f", due {visible(todo.deadline)}" if request["deadline"] else ""
+    due = f", due {visible(todo.deadline)}" if values.get("deadline") else ""
     text = f"“{visible(todo.title)}” is {todo.status}, {todo.priority}{due}."
     if changed.run_id is not None:
         text += f" Run {changed.run_id[-8:]} waits for a worker: punchlist worker"
-    _echo_change(cli, changed, text)
+    echo_change(cli, changed, text)
 
 
 @app.command()
@@ -238,7 +228,7 @@ def complete(
 
     services = cli.services()
     values = {"outcome": outcome, "metricsImpacted": metrics, "overrideReason": override}
-    request = tool_arguments.parse_completion({**_identify(services, todo), **values})
+    request = tool_arguments.parse_completion({**identify(services, todo), **values})
     scope = mission_scope(cli, services)
     find_due = services.mission_todos.todo_needing_check
     if request["override_reason"] is None and (due := find_due(scope, request["mission_slug"], request["todo_id"])):
@@ -249,22 +239,10 @@ def complete(
     collecting = ""
     if completed.run_id:
         collecting = f" Run {completed.run_id[-8:]} collects {', '.join(map(visible, metrics or ()))}."
-    _echo_change(cli, completed, f"“{visible(completed.todo.title)}” is completed.{collecting}")
+    echo_change(cli, completed, f"“{visible(completed.todo.title)}” is completed.{collecting}")
 
 
-def _mission_of(services: Services, todo: MissionTodo) -> Mission:
-    return next(mission for mission in services.missions.list(archived=True) if mission.id == todo.mission_id)
-
-
-def _identify(services: Services, id_or_suffix: str) -> dict[str, str]:
-    todo = services.mission_todos.find(None, id_or_suffix)
-    return {"missionSlug": _mission_of(services, todo).slug, "todoId": todo.id}
-
-
-def _echo_change(cli: CliContext, change: TodoChange, text: str) -> None:
-    from punchlist.missions.todos.tools import change_json
-
-    cli.show(change_json(change), [text, *([f"! {visible(change.warning)}"] if change.warning else [])])
+app.registered_commands += edit_app.registered_commands
 
 
 # --- claims -----------------------------------------------------------------------------------------------

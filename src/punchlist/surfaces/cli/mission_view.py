@@ -24,18 +24,12 @@ from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
 from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
-from punchlist.surfaces.cli.plot import sparkline
+from punchlist.surfaces.cli.todo_parts import ICONS, part_lines
+from punchlist.surfaces.plot import sparkline
 from punchlist.views.board import MissionBoard
 from punchlist.views.health import MissionHealth
 from punchlist.views.todo_detail import TodoDetail
 
-ICONS: Final = {
-    TodoStatus.BACKLOG: "·",
-    TodoStatus.PENDING: "○",
-    TodoStatus.IN_PROGRESS: "▶",
-    TodoStatus.COMPLETED: "✓",
-    TodoStatus.CANCELLED: "✗",
-}
 _GAUGE_CELLS: Final = 10
 _MIN_TITLE_CELLS: Final = 20
 _RESTING: Final = {
@@ -123,13 +117,24 @@ def _todo_lines(board: MissionBoard, todo: MissionTodo) -> Iterator[str]:
     due = f"  due {visible(open_until)}" if open_until else ""
     late = " overdue" if open_until and is_overdue(open_until, board.cadence.timezone, board.now) else ""
     question = "  ? needs your answer" if todo.id in board.todos.escalated else ""
-    about = f"  {todo.priority.value}  {todo.id[-8:]}{due}{late}{question}"
+    about = f"  {todo.priority.value}  {todo.id[-8:]}{due}{late}{question}{_marks(board.todos, todo)}"
     title = fit_line(visible(todo.title), max(_MIN_TITLE_CELLS, line_width() - 4 - width(about)))
     yield f"  {ICONS[todo.status]} {title}{about}"
+    yield from (
+        fit_line(f"      {visible(wait.text)}", line_width())
+        for wait in board.waits.get(todo.id, ())
+        if wait.kind == "todo"
+    )
     run = board.runs.get(todo.id)
     if run is not None and run.status in _RESTING:
         why = f": {visible(run.why)}" if run.why else ""
         yield fit_line(f"      run {run.id[-8:]} {_RESTING[run.status]}{why}", line_width())
+
+
+def _marks(page: TodoPage, todo: MissionTodo) -> str:
+    """Labels, and the progress of the sub-items."""
+    labels = "".join(f"  #{visible(label)}" for label in todo.label_names)
+    return f"{labels}  {page.sub_items[todo.id]}" if todo.id in page.sub_items else labels
 
 
 def _one_line(text: str) -> str:
@@ -180,7 +185,9 @@ def list_lines(mission: Mission, page: TodoPage, now: datetime) -> Iterator[str]
 def _item_lines(mission: Mission, page: TodoPage, todo: MissionTodo, now: datetime, cells: int) -> Iterator[str]:
     question = ["needs your answer"] if todo.id in page.escalated else []
     pillar = visible(page.pillars.get(todo.pillar_id, ""))
-    facts = "  ".join([*_dates(mission, todo, now), todo.priority.value, *question, pillar])
+    blocked = ["blocked"] if todo.ended_at is None and todo.id in page.blocked_by else []
+    facts = "  ".join([*_dates(mission, todo, now), todo.priority.value, *question, *blocked, pillar])
+    facts += _marks(page, todo)
     head, title = f"{ICONS[todo.status]} {todo.id[-8:]}  ", visible(todo.title)
     room = cells - width(head) - width(facts) - 2
     if cells >= _ONE_LINE_WIDTH and width(title) <= room:
@@ -228,6 +235,7 @@ def detail_lines(detail: TodoDetail, now: datetime) -> Iterator[str]:
     for one in detail.escalations:
         yield f"\nQuestion ({one.status}): punchlist mission answer {one.id[-8:]} extend|cancel|keep"
         yield from (f"  │ {line}" for line in visible_block(one.question).splitlines())
+    yield from part_lines(detail.parts, line_width())
     yield from _activity(detail, line_width())
 
 
@@ -246,6 +254,11 @@ def _facts(detail: TodoDetail, now: datetime) -> Iterator[tuple[str, str]]:
         yield "claimed", f"by {visible(detail.claim.holder)} until {format_time(detail.claim.lease_until)}"
     if todo.completion_check is not None:
         yield "check", visible(_describe_check(todo))
+    if todo.label_names:
+        yield "labels", ", ".join(map(visible, todo.label_names))
+    if detail.parts.parent is not None:
+        yield "part of", f"{visible(detail.parts.parent.title)} ({detail.parts.parent.id[-8:]})"
+    yield "version", todo.version
     yield "created", format_time(todo.created_at)
     yield "chat", visible(detail.conversation_id)
 
@@ -258,6 +271,8 @@ def _describe_check(todo: MissionTodo) -> str:
             check = f"{metric} at most {level}"
         case {"metric": metric, "atLeast": level}:
             check = f"{metric} at least {level}"
+        case {"file": file, **more}:
+            check = f"{file} contains “{more['contains']}”" if "contains" in more else f"{file} exists"
         case {"command": [*words]}:
             check = " ".join(map(str, words))
         case other:

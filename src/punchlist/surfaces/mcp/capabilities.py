@@ -37,7 +37,9 @@ for. If several agents work on one plan, claim_todo reserves an item for one of 
 
 _MISSION_INSTRUCTIONS: Final = """\
 mission_todo_create, mission_todo_update and mission_todo_list manage the todos of missions, which are goals that take \
-months. Few todos can be active at a time. The Mission Lead starts and completes them; pillar owners work on them."""
+months. Few todos can be active at a time. The Mission Lead starts them, reviews the work, and completes them or sends \
+feedback; pillar owners claim them, work on them and report with mission_todo_report. mission_read shows missions, \
+chats, feedback, metrics and what waits for a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,10 @@ class Capabilities:
     def has_plan(self) -> bool:
         return self._role_tools.has_plan
 
+    @property
+    def announces_results(self) -> bool:
+        return self._role_tools.announces_results
+
     def tools(self) -> Sequence[ListToolSpec[Any]]:
         return self._role_tools.tools
 
@@ -137,9 +143,13 @@ class Capabilities:
     def resource_templates(self) -> list[dict[str, str]]:
         if self._missions is None:
             return []
-        from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE
+        from punchlist.surfaces.mcp.mission_resources import TODO_TEMPLATE, URI_TEMPLATE, VIEW_TEMPLATE, VIEWS
 
-        return [{"uriTemplate": URI_TEMPLATE, "name": "mission", "description": "A mission: pillars and todos"}]
+        return [
+            {"uriTemplate": URI_TEMPLATE, "name": "mission", "description": "A mission: pillars and todos"},
+            {"uriTemplate": VIEW_TEMPLATE, "name": "mission view", "description": f"One of {', '.join(VIEWS)}"},
+            {"uriTemplate": TODO_TEMPLATE, "name": "mission todo", "description": "A todo with all that belongs to it"},
+        ]
 
     def read_resource(self, uri: str) -> str:
         for resource in self._lists():

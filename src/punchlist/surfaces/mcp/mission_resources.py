@@ -8,12 +8,17 @@ from punchlist.app import Services
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.tools import list_json
+from punchlist.surfaces.member_views import VIEWS as MEMBER_VIEWS
+from punchlist.surfaces.member_views import MemberQuery, MemberViews
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Pillar
 
 URI_TEMPLATE: Final = "punchlist://missions/{slug}"
 _PREFIX: Final = URI_TEMPLATE.removesuffix("{slug}")
+VIEW_TEMPLATE: Final = f"{URI_TEMPLATE}/{{view}}"
+TODO_TEMPLATE: Final = f"{URI_TEMPLATE}/todos/{{id}}"
+VIEWS: Final = tuple(name for name in MEMBER_VIEWS if name != "todo")
 _MAX_LISTED: Final = 100
 
 
@@ -40,8 +45,17 @@ class MissionResources:
         return [state.pillar for state in states if bound is None or state.pillar.slug == bound]
 
     def read(self, uri: str) -> dict[str, Any] | None:
-        """The mission with this URI; None for a URI of another kind."""
-        return self.describe(self.mission(uri.removeprefix(_PREFIX))) if uri.startswith(_PREFIX) else None
+        """The mission, the todo or the view with this URI; None for a URI of another kind."""
+        if not uri.startswith(_PREFIX):
+            return None
+        match uri.removeprefix(_PREFIX).split("/"):
+            case [slug]:
+                return self.describe(self.mission(slug))
+            case [slug, "todos", id]:
+                return MemberViews(self._services, self.scope).read(MemberQuery("todo", slug, todo_id=id))
+            case [slug, view] if view in VIEWS:
+                return MemberViews(self._services, self.scope).read(MemberQuery(view, slug))
+        return None
 
     def describe(self, mission: Mission) -> dict[str, Any]:
         """A mission and the first page of its todos."""

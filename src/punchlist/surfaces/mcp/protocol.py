@@ -211,7 +211,8 @@ class ClientConnection:
 
     def _list_tools(self, request: RpcRequest) -> Json:
         jsonrpc.reject_cursor(request.params)
-        return {"tools": [_tool_json(tool) for tool in self._capabilities.tools()]}
+        announced = self._capabilities.announces_results
+        return {"tools": [_tool_json(tool, announced) for tool in self._capabilities.tools()]}
 
     def _call_tool(self, request: RpcRequest) -> Json | None:
         """An error that the model can correct is a result with `isError`."""
@@ -269,12 +270,14 @@ def _error(request_id: RequestId | None, code: int, message: str) -> Json:
     return jsonrpc.error_response(request_id, ProtocolError(code, message))
 
 
-def _tool_json(tool: ListToolSpec[Any]) -> Json:
+def _tool_json(tool: ListToolSpec[Any], announces_result: bool) -> Json:
+    """`announces_result`: with the schema of the result, which takes as many tokens as all the rest."""
+    hints = {"readOnlyHint": True} if tool.read_only else {"destructiveHint": False}
     return {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
         "inputSchema": tool.input_schema,
-        "outputSchema": tool.output_schema,
-        "annotations": {"readOnlyHint": tool.read_only, "destructiveHint": False, "openWorldHint": False},
+        **({"outputSchema": tool.output_schema} if announces_result else {}),
+        "annotations": {**hints, "openWorldHint": False},
     }

@@ -1,7 +1,9 @@
 """The terminal application: screens, what they ask for, and what changes in the database.
 
-The application calls services in threads and is told about every write of any process by polling the database's change
-counter. A turn runs in a process of its own, so closing or killing the application never harms it.
+The application calls services in threads and is told about every write of any process (`views/live_hub.py`). A turn
+runs in a process of its own, so closing or killing the application never harms it.
+
+The first frame needs only Home. The rest is imported in a thread after it was painted.
 """
 
 from __future__ import annotations
@@ -11,41 +13,34 @@ import json
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar, cast
 
 from textual.app import App, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.screen import ModalScreen
 
 from punchlist.errors import ConfigError, PunchlistError, StoreError
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.tui.backend import Backend
-from punchlist.surfaces.tui.composer import Composer
-from punchlist.surfaces.tui.composer_source import SessionSource
-from punchlist.surfaces.tui.conversation_screen import ConversationScreen
-from punchlist.surfaces.tui.dialogs import ArgumentsDialog, parse_arguments
-from punchlist.surfaces.tui.external_editor import edit_text
+from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.home_screen import HomeScreen
-from punchlist.surfaces.tui.key_sheet import show_keys
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
-from punchlist.surfaces.tui.keymap import load_user_keys
-from punchlist.surfaces.tui.palette import SlashProvider
-from punchlist.surfaces.tui.prompt_history import PromptHistory
 from punchlist.surfaces.tui.refresh import RETRY_SECONDS
-from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval, Severity
-from punchlist.surfaces.tui.slash_commands.builtin import BUILT_IN, open_registry
-from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
-from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
-from punchlist.surfaces.tui.slash_results import SlashResults
 from punchlist.surfaces.tui.theme import THEMES, choose_theme
-from punchlist.surfaces.tui.todo_panel import TodoChange
-from punchlist.views.live_text import LiveText
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from punchlist.surfaces.tui.backend import Backend
+    from punchlist.surfaces.tui.composer import Composer
+    from punchlist.surfaces.tui.conversation_screen import ConversationScreen
     from punchlist.surfaces.tui.entries import CallEntry
+    from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval, Severity
+    from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
+    from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
+    from punchlist.surfaces.tui.todo_panel import TodoEdit
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,26 +50,44 @@ QUIT_SECONDS: Final = 2.0
 REDUCED_MOTION: Final = "PUNCHLIST_REDUCED_MOTION"
 
 
+def _slash_provider() -> type[Provider]:
+    from punchlist.surfaces.tui.palette import SlashProvider
+
+    return SlashProvider
+
+
+def import_the_rest() -> None:
+    """Import what the application needs after its first frame."""
+    for name in ("backend", "conversation_screen", "slash_results", "slash_commands.builtin"):
+        import_module(f"punchlist.surfaces.tui.{name}")
+
+
 class PunchlistApp(App[str]):
     TITLE = "punchlist"
     CSS_PATH = "app.tcss"
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {SlashProvider}
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_slash_provider}
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(KeyScope.APP),
         Binding("ctrl+c", "interrupt_or_quit", "Quit", id="quit_now", show=False, priority=True, system=True),
         Binding("ctrl+q", "leave", "Quit", id="leave", show=False, priority=True),
     ]
 
-    def __init__(self, backend: Backend, *, session: str | None = None, goal: str | None = None) -> None:
+    def __init__(
+        self, open_backend: Callable[[], Backend], *, session: str | None = None, goal: str | None = None
+    ) -> None:
+        """`session` opens a conversation, with a `goal` to begin with; otherwise the application begins on Home."""
         super().__init__()
-        self.backend = backend
+        self.backend: Backend
+        self.is_ready = False
+        """Whether there is a backend."""
+        self._open_backend = open_backend
         self._first_session = session
         self._goal = goal
         self.reduced_motion = bool(os.environ.get(REDUCED_MOTION))
         self._quit_at = 0.0
-        self._title = ""
+        self._window_title = ""
         self.running_session: str | None = None
-        self._slash_registry: SlashRegistry | None = None
+        self._slash_commands: SlashRegistry | None = None
 
     def on_mount(self) -> None:
         for theme in THEMES.values():
@@ -82,8 +95,16 @@ class PunchlistApp(App[str]):
         self.theme = choose_theme(os.environ)
         if self.reduced_motion:
             self.animation_level = "none"
-        self._use_keys_of_user()
         self.push_screen(HomeScreen())
+        self.call_after_refresh(lambda: self.run_worker(self._start(), name="start"))
+
+    async def _start(self) -> None:
+        await asyncio.to_thread(import_the_rest)
+        self.backend = await asyncio.to_thread(self._open_backend)
+        self.is_ready = True
+        self._use_keys_of_user()
+        if (screen := self._shown) is not None:
+            screen.start()
         if self._first_session is not None:
             self.open_conversation(self._first_session)
             if self._goal:
@@ -92,6 +113,8 @@ class PunchlistApp(App[str]):
         self.run_worker(self._load_commands(), group="commands")
 
     def _use_keys_of_user(self) -> None:
+        from punchlist.surfaces.tui.keymap import load_user_keys
+
         keys = load_user_keys(os.environ)
         self.set_keymap(keys.textual_keymap)
         for problem in keys.problems:
@@ -105,6 +128,8 @@ class PunchlistApp(App[str]):
 
     async def _follow(self) -> None:
         """Give the screen every event and all streamed text, of this process and others."""
+        from punchlist.views.live_text import LiveText
+
         while True:
             try:
                 subscription = await asyncio.to_thread(self.backend.services.live.subscribe)
@@ -118,16 +143,22 @@ class PunchlistApp(App[str]):
                 items = await subscription.batch()
                 texts = [item for item in items if isinstance(item, LiveText)]
                 screen = self._shown
-                if texts and isinstance(screen, ConversationScreen):
+                if texts and screen is not None:
                     screen.add_live(texts)
                 if len(texts) < len(items):
                     self._data_changed()
 
     @property
-    def _shown(self) -> HomeScreen | ConversationScreen | None:
+    def _shown(self) -> DataScreen | None:
         """The screen below all dialogs."""
-        found = (one for one in reversed(self.screen_stack) if isinstance(one, HomeScreen | ConversationScreen))
-        return next(found, None)
+        return next((one for one in reversed(self.screen_stack) if isinstance(one, DataScreen)), None)
+
+    @property
+    def conversation(self) -> ConversationScreen | None:
+        """The conversation that is shown, if one is."""
+        screen = self._shown
+        # Any other screen of data is a conversation, and its module is imported by then.
+        return None if screen is None or isinstance(screen, HomeScreen) else cast("ConversationScreen", screen)
 
     def _data_changed(self) -> None:
         if (screen := self._shown) is not None:
@@ -154,14 +185,18 @@ class PunchlistApp(App[str]):
 
     def open_conversation(self, session: str | None) -> None:
         """Show a session; None for a new one."""
+        from punchlist.surfaces.tui.conversation_screen import ConversationScreen
+
         id = session or self.backend.services.new_session()
-        if isinstance(self.screen, ConversationScreen):
+        while isinstance(self.screen, ModalScreen):
+            self.pop_screen()
+        if self.conversation is not None:
             self.switch_screen(ConversationScreen(id))
         else:
             self.push_screen(ConversationScreen(id))
 
     def action_home(self) -> None:
-        if len(self.screen_stack) > 2:
+        if self.conversation is not None:
             self.pop_screen()
 
     def show_waiting(self, count: int) -> None:
@@ -175,15 +210,15 @@ class PunchlistApp(App[str]):
 
     def _set_title(self, title: str) -> None:
         driver = self._driver
-        if title != self._title and driver is not None and not self.is_headless:
-            self._title = title
+        if title != self._window_title and driver is not None and not self.is_headless:
+            self._window_title = title
             driver.write(f"\x1b]2;{visible(title)}\x07")
 
     # --- what the person does -----------------------------------------------------------------------------------
 
     def submit(self, session: str, text: str) -> None:
         """Give the agent a message: now if it is idle, else into the queue."""
-        state = self.screen.state if isinstance(self.screen, ConversationScreen) else None
+        state = self.conversation.state if self.conversation is not None else None
         if state is not None and state.is_running:
             self.act(self.backend.queue, session, text)
         else:
@@ -192,7 +227,7 @@ class PunchlistApp(App[str]):
     def interrupt(self, session: str) -> None:
         self.act(self.backend.interrupt, session)
 
-    def change_todo(self, session: str, change: TodoChange) -> None:
+    def change_todo(self, session: str, change: TodoEdit) -> None:
         self.act(self.backend.change_todo, session, change)
 
     def answer_approval(
@@ -205,6 +240,9 @@ class PunchlistApp(App[str]):
 
     def _edit_arguments(self, approval: PendingApproval) -> None:
         """Edit the arguments in `$EDITOR`, or in a dialog where it cannot be started; then run the call with them."""
+        from punchlist.surfaces.tui.dialogs import ArgumentsDialog, parse_arguments
+        from punchlist.surfaces.tui.external_editor import edit_text
+
         text = json.dumps(dict(approval.arguments), indent=2, ensure_ascii=False)
 
         def edited(arguments: dict[str, Any] | None) -> None:
@@ -243,27 +281,38 @@ class PunchlistApp(App[str]):
         self.act(self.backend.call_tool, session, tool, arguments, show)
 
     def _show_call(self, session: str, entry: CallEntry) -> None:
-        if isinstance(self._shown, ConversationScreen) and self._shown.session == session:
-            self._shown.history.extend([entry])
+        if self.conversation is not None and self.conversation.session == session:
+            self.conversation.history.extend([entry])
 
     # --- slash commands -----------------------------------------------------------------------------------------
 
     async def _load_commands(self) -> None:
         """Read the command files; names are completed without a database from then on."""
-        self._slash_registry, problems = await asyncio.to_thread(open_registry, self.backend.services, os.environ)
+        from punchlist.surfaces.tui.slash_commands.builtin import open_registry
+
+        self._slash_commands, problems = await asyncio.to_thread(open_registry, self.backend.services, os.environ)
         for problem in problems:
             self.say(problem, "warning")
 
     def slash_registry(self) -> SlashRegistry:
-        return self._slash_registry or SlashRegistry(BUILT_IN)
+        from punchlist.surfaces.tui.slash_commands.builtin import BUILT_IN
+        from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
+
+        return self._slash_commands or SlashRegistry(BUILT_IN)
 
     def slash_context(self, session: str) -> SlashContext:
-        screen = self._shown
-        running = isinstance(screen, ConversationScreen) and screen.state is not None and screen.state.is_running
+        from punchlist.surfaces.tui.slash_commands.model import SlashContext
+
+        state = self.conversation.state if self.conversation is not None else None
+        running = state is not None and state.is_running
         backend = self.backend
         return SlashContext(backend.services, backend.scope(session), backend.options.mode, backend.model, running)
 
     def make_composer(self, session: str) -> Composer:
+        from punchlist.surfaces.tui.composer import Composer
+        from punchlist.surfaces.tui.composer_source import SessionSource
+        from punchlist.surfaces.tui.prompt_history import PromptHistory
+
         backend = self.backend
         source = SessionSource(
             backend.services, backend.scope(session), self.slash_registry, lambda: self.slash_context(session)
@@ -272,23 +321,25 @@ class PunchlistApp(App[str]):
         return Composer(source, history, id="composer")
 
     def run_slash(self, session: str, line: str) -> None:
+        from punchlist.surfaces.tui.slash_results import SlashResults
+
         self.run_worker(SlashResults(self, session).run(line, self.slash_context(session)), group="slash")
 
     def run_or_write(self, name: str, *, needs_argument: bool) -> None:
         """Run a command in the conversation that is shown; one that needs an argument is written into the prompt."""
-        screen = self._shown
-        if isinstance(screen, ConversationScreen) and needs_argument:
+        screen = self.conversation
+        if screen is not None and needs_argument:
             screen.composer.set_text(f"{name} ")
             screen.composer.focus_prompt()
-        elif isinstance(screen, ConversationScreen):
+        elif screen is not None:
             self.run_slash(screen.session, name)
         else:
             self.run_slash(self.backend.services.current_session(), name)
 
     def on_conversation(self, action: str) -> None:
         """Run an action of the conversation that is shown."""
-        if isinstance(self._shown, ConversationScreen):
-            getattr(self._shown, f"action_{action}")()
+        if self.conversation is not None:
+            getattr(self.conversation, f"action_{action}")()
 
     def set_mode(self, mode: str | None) -> None:
         if mode is not None:
@@ -303,14 +354,32 @@ class PunchlistApp(App[str]):
             self._data_changed()
 
     def open_search(self, words: str) -> None:
-        self.say(f"search {words}")
+        from punchlist.surfaces.tui.search_dialog import SearchDialog
+
+        def chosen(session: str | None) -> None:
+            if session is not None:
+                self.open_conversation(session)
+
+        self.push_screen(SearchDialog("Search", words), chosen)
 
     def open_panel(self, dialog: DialogName, argument: str, session: str) -> None:
         """Open a panel of its own."""
-        self.say(f"{dialog} {argument} {session}")
+        from punchlist.surfaces.tui.panels.open_panel import open_panel
+
+        self.run_worker(open_panel(self, dialog, argument, session), group="panel")
 
     def action_show_keys(self) -> None:
+        from punchlist.surfaces.tui.key_sheet import show_keys
+
         show_keys(self)
+
+    def action_copy_mode(self) -> None:
+        from punchlist.surfaces.tui.copy_screen import CopyScreen, transcript_text
+
+        if self.conversation is None:
+            self.say("Open a conversation first; copy mode shows its text.", "warning")
+        else:
+            self.push_screen(CopyScreen(transcript_text(self.conversation.history.entries)))
 
     # --- quitting -----------------------------------------------------------------------------------------------
 

@@ -105,7 +105,7 @@ class ApprovalPanel(Vertical, can_focus=True):
         if approval is None or self._now is None:
             return
         width = max(self.content_region.width, 30)
-        self.query_one(VerticalScroll).styles.max_height = max(self.screen.size.height // 2 - 9, 3)
+        self.query_one(VerticalScroll).styles.max_height = max(self.screen.size.height - 17 - len(approval.always), 3)
         age = format_age(age_of(approval.asked_at, self._now))
         head = approval_head(approval, self._chosen + 1, len(self._approvals), age, width)
         self.query_one("#approval-head", Static).update(Content("\n").join(head))

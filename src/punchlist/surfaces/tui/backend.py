@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +18,11 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope, StoredTurn
 from punchlist.errors import InvalidInput, NotFound, PunchlistError
 from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.clock import timestamp
 from punchlist.kernel.processes import is_running
+from punchlist.models.model import ModelInfo
+from punchlist.surfaces.tui.agent_options import AgentOptions
+from punchlist.surfaces.tui.figures import format_count
 from punchlist.surfaces.tui.screen_state import (
     ConversationState,
     EntryPage,
@@ -38,13 +42,13 @@ if TYPE_CHECKING:
 
     from punchlist.app import Services
     from punchlist.surfaces.tui.entries import CallEntry
-    from punchlist.surfaces.tui.todo_panel import TodoChange
+    from punchlist.surfaces.tui.todo_panel import TodoEdit
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
     from punchlist.views.inbox_model import InboxItem
 
 FIRST_PAGE: Final = 60
 PAGE: Final = 100
-DONE_ROWS: Final = 20
+SESSION_ROWS: Final = 40
 REASON: Final = "changed in the terminal application"
 OUTCOMES: Final = {
     "once": ApprovalOutcome.PROCEED_ONCE,
@@ -56,20 +60,13 @@ OUTCOMES: Final = {
 }
 
 
-@dataclass(slots=True)
-class AgentOptions:
-    """How turns are started."""
-
-    model: str | None = None
-    mode: str = "default"
-    agent: str | None = None
-
-
 class Backend:
     def __init__(self, services: Services, options: AgentOptions | None = None) -> None:
         self.services = services
         self.options = options or AgentOptions()
         self.person = Actor(Role.PERSON, current_user())
+        self._goals: dict[str, str] = {}
+        self._infos: dict[str, ModelInfo] = {}
 
     def scope(self, session: str) -> Scope:
         return Scope(session, self.person)
@@ -114,42 +111,75 @@ class Backend:
 
     def _sessions(self) -> list[HomeRow]:
         from punchlist.conversations.repository import overviews
+        from punchlist.host_sessions import HostSessions
 
         with self.services.store.read() as tx:
-            found = overviews(tx, DONE_ROWS)
-        rows = []
-        for overview in found:
-            turn = overview.last
-            if turn is None:
-                continue
-            todos = self.todos(overview.conversation.id)
-            rows.append(self._session_row(overview.conversation.id, turn, todos))
-        return rows
+            found = overviews(tx, SESSION_ROWS)
+        agents = HostSessions(self.services.settings, os.environ).running()
+        rows = [
+            self._session_row(each.conversation.id, each.last, agents.get(each.conversation.id))
+            for each in found
+            if '"channel":' not in each.conversation.metadata
+        ]
+        return sorted(filter(None, rows), key=lambda row: row.at, reverse=True)
 
-    def _session_row(self, session: str, turn: StoredTurn, todos: TodoList) -> HomeRow:
+    def _session_row(self, session: str, turn: StoredTurn | None, host: str | None) -> HomeRow | None:
+        """A session in which an agent of ours or a third-party one (`host`) works, or has worked."""
+        todos = self.todos(session)
+        if turn is None and not todos.items:
+            return None
+        is_open = host is not None or (turn is not None and turn.open and self._is_ours(turn))
+        state, reason = self._session_state(turn, host, todos)
         running = next((item for item in todos.items if item.status == "in_progress"), None)
         summary = todos.summary
         done = f"{summary['completed']}/{summary['total']}" if summary["total"] else ""
-        title = running.label if running and turn.open else self._goal(turn) or session
-        details = (session, turn.agent_id, done) if turn.open else (session, done, turn.end_reason or "")
-        state = "in_progress" if turn.open else "completed"
-        if not turn.open and not (turn.end_reason or "").startswith("completed"):
-            state = "failed" if (turn.end_reason or "").startswith("error") else "waiting"
-        if turn.open and not self._works(turn):
-            state = "waiting"
+        goal = self._goal(turn) if turn is not None else ""
+        title = running.label if running and is_open else goal or session
+        details = [session, host or (turn.agent_id if turn is not None and is_open else ""), done, reason]
+        if turn is not None and is_open and host is None:
+            figures = self._figures(turn)
+            auto = "auto off" if figures.limit is None else f"auto {figures.continuations}/{figures.limit}"
+            details += [auto, f"{format_count(figures.tokens)} tok"]
+        at = turn.ended_at or turn.started_at if turn is not None else timestamp(self.now())
         return HomeRow(
             id=f"session:{session}",
-            group="working" if turn.open else "done",
+            group="working" if is_open else "done",
             state=state,
             title=title,
-            details=tuple(part for part in details if part),
-            at=turn.ended_at or turn.started_at,
+            details=tuple(filter(None, details)),
+            at=at,
             session=session,
         )
 
+    def _session_state(self, turn: StoredTurn | None, host: str | None, todos: TodoList) -> tuple[str, str]:
+        """The sign of a session, and why its turn ended."""
+        if host is not None:
+            return "in_progress", ""
+        if turn is None or not self._is_ours(turn):
+            return ("waiting", "open items") if todos.open_items else ("completed", "")
+        if turn.open:
+            return ("in_progress", "") if self._works(turn) else ("waiting", "waits")
+        reason = turn.end_reason or ""
+        if reason.startswith("completed"):
+            return "completed", reason
+        return ("failed" if reason.startswith("error") else "waiting"), reason
+
     def _goal(self, turn: StoredTurn) -> str:
-        messages = self.services.conversations.turn_messages(turn.id)[:1]
-        return next((message.content for message in messages if message.role == "user"), "")
+        if turn.id not in self._goals:
+            messages = self.services.conversations.turn_messages(turn.id)[:1]
+            self._goals[turn.id] = next((message.content for message in messages if message.role == "user"), "")
+        return self._goals[turn.id]
+
+    def search(self, words: str) -> list[HomeRow]:
+        """Sessions whose name, goal or items contain all words, newest first."""
+        wanted = words.lower().split()
+        found = []
+        for row in self._sessions():
+            items = self.todos(row.session or "").items
+            text = " ".join([row.title, *row.details, *(item.title for item in items)]).lower()
+            if all(word in text for word in wanted):
+                found.append(row)
+        return found
 
     def _works(self, turn: StoredTurn) -> bool:
         return turn.owner is not None and is_running(turn.owner) is not False
@@ -210,19 +240,33 @@ class Backend:
         if turn is None:
             return figures
         with suppress(PunchlistError):
-            counters = restore(self.services.conversations.turn_messages(turn.id)).counters
+            restored = restore(self.services.conversations.turn_messages(turn.id))
+            counters, info = restored.counters, self._info(figures.model)
             return replace(
                 figures,
                 continuations=counters.continuations,
                 tokens=counters.tokens,
+                cost=info.cost(restored.usage),
                 context=counters.context,
+                context_window=info.context_window,
             )
         return figures
+
+    def _info(self, model: str) -> ModelInfo:
+        """Prices and context window of a model; empty if they are unknown."""
+        if model not in self._infos:
+            self._infos[model] = ModelInfo()
+            with suppress(PunchlistError):
+                from punchlist.models.pricing import model_info
+                from punchlist.models.providers import resolve_model
+
+                self._infos[model] = model_info(resolve_model(model, os.environ))
+        return self._infos[model]
 
     def todos(self, session: str) -> TodoList:
         return self.services.todos.list(self.scope(session))
 
-    def change_todo(self, session: str, change: TodoChange) -> None:
+    def change_todo(self, session: str, change: TodoEdit) -> None:
         todos, scope, reference = self.services.todos, self.scope(session), str(change.number)
         match change.action:
             case "add":

@@ -11,12 +11,12 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
-from textual.screen import Screen
 from textual.widgets import TextArea
 
 from punchlist.surfaces.tui.approval_panel import ApprovalPanel
 from punchlist.surfaces.tui.backend import FIRST_PAGE
 from punchlist.surfaces.tui.composer import Composer
+from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.dialogs import ChoiceDialog
 from punchlist.surfaces.tui.display_text import line
 from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
@@ -30,7 +30,6 @@ from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
 from punchlist.surfaces.tui.transcript_view import TranscriptView
 
 if TYPE_CHECKING:
-    from punchlist.surfaces.tui.app import PunchlistApp
     from punchlist.views.live_text import LiveText
 
 WIDE = 110
@@ -53,8 +52,7 @@ class _Loaded:
     is_first: bool
 
 
-class ConversationScreen(Screen[None]):
-    app: PunchlistApp
+class ConversationScreen(DataScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.CONVERSATION)]
 
     def __init__(self, session: str) -> None:
@@ -84,7 +82,7 @@ class ConversationScreen(Screen[None]):
             yield self.app.make_composer(self.session)
             yield StatusLine(id="status")
 
-    def on_mount(self) -> None:
+    def start(self) -> None:
         self._refresh = Refresh(self, self._load, self._show, self._fail)
         self._refresh.request()
         self.set_interval(TICK_SECONDS, self._tick)
@@ -97,11 +95,8 @@ class ConversationScreen(Screen[None]):
         if self._refresh is not None:
             self._refresh.request()
 
-    def on_screen_resume(self) -> None:
-        self.data_changed()
-
     def add_live(self, pieces: Sequence[LiveText]) -> None:
-        """Take streamed text; it is drawn with the next frame."""
+        # Drawn with the next frame.
         for piece in pieces:
             if piece.conversation_id == self.session:
                 self._live.add(piece)

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
 from punchlist.surfaces.tui.approval_panel import ApprovalPanel
+from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.display_text import assemble
 from punchlist.surfaces.tui.home_lines import group_line, row_lines
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.peek import Peek
 from punchlist.surfaces.tui.refresh import Refresh
 from punchlist.surfaces.tui.screen_state import GROUPS, HomeRow, HomeState
-from punchlist.surfaces.tui.slash_commands.model import DialogName
 from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
-
-if TYPE_CHECKING:
-    from punchlist.surfaces.tui.app import PunchlistApp
 
 NARROW = 100
 """Columns below which Peek is below the rows."""
@@ -39,8 +35,7 @@ Agents that you run yourself (Claude Code, Codex, Gemini CLI, opencode)
 appear here after `punchlist install`."""
 
 
-class HomeScreen(Screen[None]):
-    app: PunchlistApp
+class HomeScreen(DataScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.HOME)]
 
     def __init__(self) -> None:
@@ -58,9 +53,8 @@ class HomeScreen(Screen[None]):
         yield Static(WELCOME, id="welcome", markup=False)
         yield Footer(show_command_palette=False, compact=True)
 
-    def on_mount(self) -> None:
-        backend = self.app.backend
-        self._refresh = Refresh(self, backend.home, self._show, self._fail)
+    def start(self) -> None:
+        self._refresh = Refresh(self, self.app.backend.home, self._show, self._fail)
         self._refresh.request()
         self.query_one("#rows").focus()
         self.set_interval(5.0, self.redraw)
@@ -68,9 +62,6 @@ class HomeScreen(Screen[None]):
     def data_changed(self) -> None:
         if self._refresh is not None:
             self._refresh.request()
-
-    def on_screen_resume(self) -> None:
-        self.data_changed()
 
     # --- drawing ------------------------------------------------------------------------------------------------
 
@@ -176,7 +167,7 @@ class HomeScreen(Screen[None]):
         self.app.open_search("")
 
     def action_resume(self) -> None:
-        self.app.open_panel(DialogName.RESUME, "", "")
+        self.app.run_or_write("/resume", needs_argument=False)
 
     def action_keys(self) -> None:
         self.app.action_show_keys()

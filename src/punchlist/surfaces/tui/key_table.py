@@ -97,10 +97,8 @@ KEYS: Final[tuple[KeyAction, ...]] = (
         ("move_right", "shift+right L", "Move right"),
         ("complete", "c", "Complete"),
         ("cancel", "x", "Cancel"),
-        ("add", "a", "Add"),
         ("metrics", "m", "Metrics"),
         ("filter", "/", "Filter"),
-        ("more", "n", ".Next page"),
         ("close", "escape q", "Close"),
     ),
     *_actions(
@@ -170,7 +168,6 @@ KEYS: Final[tuple[KeyAction, ...]] = (
     ),
     *_actions(
         KeyScope.LIST,
-        ("add", "a", "Add"),
         ("edit", "e enter", "Edit"),
         ("complete", "x", "Done, or reopen"),
         ("start", "s", "Start"),

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from punchlist.surfaces.tui.agent_options import AgentOptions
 from punchlist.surfaces.tui.app import PunchlistApp
-from punchlist.surfaces.tui.backend import AgentOptions, Backend
 
 if TYPE_CHECKING:
     from punchlist.app import Services
+    from punchlist.surfaces.tui.backend import Backend
 
 
 def run(services: Services, options: AgentOptions, *, session: str | None = None, goal: str | None = None) -> str:
     """Run until the person quits; returns what goes on running."""
-    return PunchlistApp(Backend(services, options), session=session, goal=goal).run() or ""
+
+    def open_backend() -> Backend:
+        from punchlist.surfaces.tui.backend import Backend
+
+        return Backend(services, options)
+
+    return PunchlistApp(open_backend, session=session, goal=goal).run() or ""

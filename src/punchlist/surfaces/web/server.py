@@ -28,7 +28,6 @@ from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.surfaces.web import health, login_pages, pages
 from punchlist.surfaces.web.api.routes import routes as api_routes
 from punchlist.surfaces.web.context import WebPrincipal
-from punchlist.surfaces.web.event_hub import EventHub
 from punchlist.surfaces.web.gate import MCP, Gate
 from punchlist.surfaces.web.logins import Logins
 from punchlist.surfaces.web.problems import error_problem, problem
@@ -56,10 +55,6 @@ class WebServer:
     @cached_property
     def logins(self) -> Logins:
         return Logins(self.services)
-
-    @cached_property
-    def hub(self) -> EventHub:
-        return EventHub(self.services.store)
 
     async def is_valid(self, principal: WebPrincipal) -> bool:
         """Whether the token of an open stream is still valid; asked at most once a second for each token."""
@@ -89,11 +84,10 @@ def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        await web.hub.start()
         try:
             yield
         finally:
-            await web.hub.stop()
+            await web.call_in_thread(web.services.live.close)
 
     app = Starlette(
         routes=routes,

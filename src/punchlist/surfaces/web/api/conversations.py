@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ from punchlist.conversations.model import ConversationOverview
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.camel_json import camel_json
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import JsonObject, Limit
+from punchlist.surfaces.web.api.shapes import JsonObject, Limit, ReasonBody
 from punchlist.views.chat import read_chat
 
 
@@ -69,6 +69,25 @@ class QueueShape(ResponseModel):
     items: list[QueuedShape]
 
 
+class TurnBody(RequestModel):
+    """Without a goal and `resume`: finish what is open, else deliver a queued message."""
+
+    goal: Annotated[str | None, Field(min_length=1, max_length=50_000)] = None
+    resume: Annotated[bool, Field(description="Continue the interrupted or waiting turn.")] = False
+    model: Annotated[str | None, Field(max_length=200)] = None
+    mode: Literal["plan", "default", "auto-edit"] | None = None
+    agent: Annotated[str | None, Field(max_length=100)] = None
+
+
+class StartedShape(ResponseModel):
+    session: str
+    turn_id: str
+
+
+class InterruptShape(ResponseModel):
+    turn: JsonObject | None
+
+
 def _list(call: ApiCall) -> Any:
     with call.services.store.read() as tx:
         found = conversation_repository.overviews(tx, call.query.limit)
@@ -115,6 +134,41 @@ def _withdraw(call: ApiCall) -> Any:
     return _message_queue(call).withdraw(call.scope(call.path["id"]), call.path["message"]).as_json()
 
 
+def _start(call: ApiCall) -> Any:
+    return _started(call, call.path["id"])
+
+
+def _start_new(call: ApiCall) -> Any:
+    return _started(call, None)
+
+
+def _started(call: ApiCall, session: str | None) -> Any:
+    from punchlist.agent.turn_process import start_turn
+
+    body = call.body
+    started = start_turn(
+        call.services,
+        session,
+        body.goal,
+        model=body.model,
+        mode=body.mode,
+        agent=body.agent,
+        resume=body.resume,
+        folder=call.services.workspace,
+    )
+    return {"session": started.turn.conversation_id, "turnId": started.turn.id}
+
+
+def _interrupt(call: ApiCall) -> Any:
+    from punchlist.agent.turn_process import interrupt_turn
+
+    actor, reason = call.context.principal.actor, call.body.reason
+    given = {"reason": reason} if reason else {}
+    turn = interrupt_turn(call.services, call.path["id"], actor=actor, **given)
+    shown = turn and {"id": turn.id, "open": turn.open, "endReason": turn.end_reason, "endedAt": turn.ended_at}
+    return {"turn": shown}
+
+
 def _message_queue(call: ApiCall) -> MessageQueue:
     return MessageQueue(call.services.store, call.services.conversations)
 
@@ -133,6 +187,18 @@ ENDPOINTS = [
         "POST", "/conversations/{id}/messages", "sendMessage",
         "Queue a message; the agent answers when it is free.",
         _send, QueuedShape, body=MessageBody, status=202, roles=PEOPLE,
+    ),
+    Endpoint(
+        "POST", "/conversations", "startConversation", "Start a turn in a new session, in a process of its own.",
+        _start_new, StartedShape, body=TurnBody, status=202, roles=PEOPLE, joins=False,
+    ),
+    Endpoint(
+        "POST", "/conversations/{id}/turns", "startTurn", "Start a turn in a session, in a process of its own.",
+        _start, StartedShape, body=TurnBody, status=202, roles=PEOPLE, joins=False,
+    ),
+    Endpoint(
+        "POST", "/conversations/{id}/interrupt", "interruptTurn", "Cancel the open turn of a session.",
+        _interrupt, InterruptShape, body=ReasonBody, roles=PEOPLE,
     ),
     Endpoint("GET", "/conversations/{id}/queue", "listQueue", "Messages that wait for delivery.", _queue, QueueShape),
     Endpoint(

@@ -63,24 +63,18 @@ async def _answer(endpoint: Endpoint, request: Request) -> Answer:
         allowed = " or a ".join(sorted(endpoint.roles))
         raise NotAllowed(f"{role.described} may not do this; a {allowed} may.")
     if not endpoint.changes:
-        work = _reader(endpoint, call, request.headers.get("if-none-match"))
-        if endpoint.needs_thread:
-            return await asyncio.to_thread(work)
-        return await call.context.call(work)
+        return await call.context.call(_read, endpoint, call, request.headers.get("if-none-match"))
     if_match = request.headers.get("if-match")
     key = request.headers.get("idempotency-key")
     content = [endpoint.method.encode(), request.url.path.encode(), request.url.query.encode(), await request.body()]
     return await asyncio.to_thread(_change, endpoint, call, if_match, key, fingerprint(content))
 
 
-def _reader(endpoint: Endpoint, call: ApiCall, if_none_match: str | None) -> Callable[[], Answer]:
-    def read() -> Answer:
-        answer = _render(endpoint, endpoint.handle(call))
-        if if_none_match is not None and answer.headers.get("ETag") in _tags(if_none_match):
-            return Answer(304, answer.headers, "")
-        return answer
-
-    return read
+def _read(endpoint: Endpoint, call: ApiCall, if_none_match: str | None) -> Answer:
+    answer = _render(endpoint, endpoint.handle(call))
+    if if_none_match is not None and answer.headers.get("ETag") in _tags(if_none_match):
+        return Answer(304, answer.headers, "")
+    return answer
 
 
 def _change(endpoint: Endpoint, call: ApiCall, if_match: str | None, key: str | None, content: str) -> Answer:
@@ -105,6 +99,9 @@ def _change(endpoint: Endpoint, call: ApiCall, if_match: str | None, key: str | 
             refused = error_problem(error)
             return Answer(refused.status_code, dict(refused.headers), bytes(refused.body).decode())
 
+    if not endpoint.joins:
+        done = work()
+        return requests.answer(client, key, content, lambda: done)[0] if key is not None else done
     if key is None:
         with call.services.store.join():
             return work()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, TypeVar
 
@@ -85,8 +85,8 @@ class Endpoint:
     """The current version of the object, locked until the end of the transaction; for If-Match."""
     prepare: Callable[[ApiCall], None] | None = None
     """Slow work before the transaction of a change, such as running a check."""
-    needs_thread: bool = field(default=False)
-    """For reads that can take long."""
+    joins: bool = True
+    """Whether a change runs in one transaction; not if it waits for a process."""
 
     @property
     def changes(self) -> bool:

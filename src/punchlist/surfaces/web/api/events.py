@@ -1,8 +1,16 @@
-"""`/api/v1/events`: the event log as server-sent events."""
+"""`/api/v1/events`: the event log and live text as server-sent events.
+
+All streams of a server share one watcher of the database (`views/live_hub.py`). An event has the id of its sequence
+number, so that a client that connects again continues after the last one it got. Live text has no id: it is not
+repeated, and its positions show what is missing.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
+from functools import lru_cache
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -10,13 +18,18 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from punchlist.errors import InvalidInput, PunchlistError
+from punchlist.kernel.camel_json import camel_json
 from punchlist.surfaces.http.limits import MAX_EVENT_STREAMS
 from punchlist.surfaces.web.api.dispatch import PREFIX
 from punchlist.surfaces.web.context import RequestContext, context_of
-from punchlist.surfaces.web.event_hub import EventFilter, EventHub, Subscription
 from punchlist.surfaces.web.problems import error_problem, problem
+from punchlist.views.activity_repository import ActivityEntry
+from punchlist.views.live_hub import LiveItem, Subscription
+from punchlist.views.live_text import LiveText
 
-_NAMES = frozenset({"mission", "conversation", "after"})
+KEEPALIVE_SECONDS: Final = 15.0
+KEEPALIVE: Final = b": keepalive\n\n"
+_NAMES: Final = frozenset({"mission", "conversation", "after", "text"})
 
 
 def route() -> Route:
@@ -25,19 +38,17 @@ def route() -> Route:
 
 async def _events(request: Request) -> Response:
     context = context_of(request)
-    hub = context.web.hub
-    if hub.streams >= MAX_EVENT_STREAMS:
+    if len(context.services.live) >= MAX_EVENT_STREAMS:
         reason = f"Limit of {MAX_EVENT_STREAMS} open streams reached."
         return problem(503, reason, headers={"Retry-After": "10"})
     try:
-        filter, after = _parse(request)
-        subscription = await hub.subscribe(filter)
+        subscription = await context.web.call_in_thread(_subscribe, context, request)
     except PunchlistError as error:
         return error_problem(error)
-    return _WebEventStream(context, hub, subscription, after)
+    return _WebEventStream(context, subscription)
 
 
-def _parse(request: Request) -> tuple[EventFilter, int | None]:
+def _subscribe(context: RequestContext, request: Request) -> Subscription:
     query = request.query_params
     if unknown := sorted(set(query) - _NAMES):
         raise InvalidInput([f"{name}: is not a parameter of this stream" for name in unknown])
@@ -48,35 +59,50 @@ def _parse(request: Request) -> tuple[EventFilter, int | None]:
     after = request.headers.get("last-event-id") or query.get("after")
     if after is not None and not (after.isascii() and after.isdecimal() and len(after) < 19):
         raise InvalidInput("after, Last-Event-ID: must be a sequence number")
-    return EventFilter(mission, conversation), None if after is None else int(after)
+    text = query.get("text", "false")
+    if text not in ("true", "false"):
+        raise InvalidInput("text: must be true or false")
+    return context.services.live.subscribe(
+        mission=mission,
+        conversation_id=conversation,
+        after=None if after is None else int(after),
+        text=text == "true",
+    )
 
 
 class _WebEventStream(StreamingResponse):
-    def __init__(self, context: RequestContext, hub: EventHub, subscription: Subscription, after: int | None) -> None:
-        content = _frames(context, hub, subscription, after)
-        super().__init__(content, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-        self._end = lambda: hub.unsubscribe(subscription)
+    def __init__(self, context: RequestContext, subscription: Subscription) -> None:
+        super().__init__(
+            _frames(context, subscription), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+        )
+        self._subscription = subscription
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._end()
+            self._subscription.close()
 
 
-async def _frames(
-    context: RequestContext, hub: EventHub, subscription: Subscription, after: int | None
-) -> AsyncIterator[bytes]:
-    """Until the server stops, the token ends, or the client reads too slowly."""
+async def _frames(context: RequestContext, subscription: Subscription) -> AsyncIterator[bytes]:
+    """Until the server stops or the token ends."""
     # The position, so that a client that loses the connection before the first event misses none either.
-    position = subscription.start if after is None else min(after, subscription.start)
-    yield b'retry: 1000\nid: %d\nevent: position\ndata: {"last": %d}\n\n' % (position, position)
-    if after is not None:
-        async for frames in hub.missed(subscription, after):
-            yield frames
+    yield b'retry: 1000\nid: %d\nevent: position\ndata: {"last": %d}\n\n' % (subscription.last, subscription.last)
     while not subscription.closed:
-        frames = await subscription.next()
+        items = await subscription.batch(KEEPALIVE_SECONDS)
         if not await context.web.is_valid(context.principal):
             return
-        if frames:
-            yield frames
+        yield b"".join(map(frame, items)) or KEEPALIVE
+
+
+def frame(item: LiveItem) -> bytes:
+    """A server-sent event. ASCII JSON has no line breaks."""
+    if isinstance(item, LiveText):
+        return b"event: text\ndata: %s\n\n" % json.dumps(item.as_json()).encode()
+    return _event_frame(item)
+
+
+@lru_cache(maxsize=4_096)
+def _event_frame(entry: ActivityEntry) -> bytes:
+    """Rendered once for all streams."""
+    return b"id: %d\nevent: change\ndata: %s\n\n" % (entry.seq, json.dumps(camel_json(entry)).encode())

@@ -6,16 +6,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from punchlist.errors import InvalidInput
 from punchlist.kernel.camel_json import camel_json
-from punchlist.kernel.clock import parse_timestamp
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import JsonObject, Reason
+from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, Reason
 from punchlist.toolcalls.always import describe
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, always_rule
 from punchlist.toolcalls.policy import RuleLifetime
 from punchlist.toolcalls.stored_call import StoredApproval
-from punchlist.views.inbox import InboxItem
+from punchlist.views.inbox_model import InboxAction
 
 OutcomeName = Literal[
     "proceed_once", "proceed_always_tool", "proceed_always_prefix", "proceed_always_server", "modify", "cancel"
@@ -36,6 +34,7 @@ class RequestShape(ResponseModel):
 class InboxShape(ResponseModel):
     items: list[RequestShape]
     counts: dict[str, int]
+    next_cursor: str | None = None
 
 
 class ApprovalShape(ResponseModel):
@@ -70,15 +69,22 @@ class AnsweredShape(ResponseModel):
     outcome: str | None
 
 
-class InboxAnswerBody(RequestModel):
-    """An answer to a request; which answers are possible depends on its kind."""
+class InboxQuery(RequestModel):
+    limit: Limit = 100
+    cursor: Cursor = None
 
-    answer: Annotated[
-        Literal["approve", "deny", "modify", "answer", "extend", "cancel", "keep", "acknowledge", "retry"],
-        Field(description="One of the answers of the request."),
-    ]
-    text: Annotated[str, Field(max_length=20_000, description="The answer to a question, or the reason.")] = ""
+
+class InboxAnswerBody(RequestModel):
+    """What a person says. Each action uses the fields that it needs, and no other may be given."""
+
+    action: Annotated[InboxAction, Field(description="One of the `answers` of the request.")]
+    text: Annotated[str, Field(max_length=20_000, description="For answer.")] = ""
+    reason: Annotated[Reason, Field(description="For deny, extend, cancel, keep and retry.")] = ""
     deadline: Annotated[str | None, Field(max_length=100, description="For extend.")] = None
+    always: Annotated[
+        Literal["tool", "prefix", "server"] | None, Field(description="For approve: also approve later calls.")
+    ] = None
+    lifetime: Annotated[RuleLifetime, Field(description="For approve: how long always holds.")] = RuleLifetime.SESSION
     arguments: Annotated[JsonObject | None, Field(description="For modify.")] = None
 
 
@@ -86,74 +92,33 @@ class InboxAnswerShape(ResponseModel):
     number: int
     id: str
     kind: str
-    result: str
-
-
-_POSSIBLE = {
-    "approval": ("approve", "deny", "modify"),
-    "question": ("answer",),
-    "escalation": ("extend", "cancel", "keep", "acknowledge"),
-    "failure": ("retry",),
-}
-_OUTCOMES = {
-    "approve": ApprovalOutcome.PROCEED_ONCE,
-    "deny": ApprovalOutcome.CANCEL,
-    "modify": ApprovalOutcome.MODIFY,
-}
-
-
-def request_json(call: ApiCall, item: InboxItem) -> dict[str, Any]:
-    optional = camel_json(item, "session", "mission", "todo_id", "reason", "expires_at", "run_id", "requester")
-    age = (call.context.now - parse_timestamp(item.asked_at)).total_seconds()
-    return {
-        **camel_json(item, "number", "id", "kind", "subject", "question", "asked_at"),
-        "ageSeconds": max(0, int(age)),
-        "answers": list(_POSSIBLE[item.kind]),
-        **{key: value for key, value in optional.items() if value is not None},
-    }
+    action: str
+    answer: str
+    message: str
 
 
 def _list(call: ApiCall) -> Any:
-    items = call.services.inbox.list()
-    kinds = [item.kind for item in items]
-    return {
-        "items": [request_json(call, item) for item in items],
-        "counts": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
-    }
+    return call.services.inbox.page(limit=call.query.limit, cursor=call.query.cursor).as_json()
 
 
 def _show(call: ApiCall) -> Any:
-    return request_json(call, call.services.inbox.find(call.path["number"]))
+    return call.services.inbox.find(call.path["number"]).as_json(call.context.now)
 
 
 def _answer(call: ApiCall) -> Any:
-    services, body = call.services, call.body
-    item = services.inbox.find(call.path["number"])
-    if body.answer not in _POSSIBLE[item.kind]:
-        raise InvalidInput(f"answer: a request of the kind {item.kind} takes {', '.join(_POSSIBLE[item.kind])}")
-    if (body.deadline is not None) != (body.answer == "extend"):
-        raise InvalidInput("deadline: is for extend, and required there")
-    if (body.arguments is not None) != (body.answer == "modify"):
-        raise InvalidInput("arguments: is for modify, and required there")
-    match item.kind:
-        case "approval":
-            answer = ApprovalAnswer(
-                _OUTCOMES[body.answer], call.context.principal.actor, arguments=body.arguments, reason=body.text
-            )
-            result = services.approvals.answer(item.id, answer).status
-        case "question":
-            given = services.plans.resolve(item.session or "", item.id, body.text, call.context.principal.actor)
-            result = given.condition.answer or ""
-        case "escalation" if body.answer == "acknowledge":
-            result = services.escalations.acknowledge(call.scope(), item.id).status
-        case "escalation":
-            answered = services.escalations.answer(
-                call.scope(), item.id, body.answer, deadline=body.deadline, reason=body.text
-            )
-            result = answered.answer or ""
-        case "failure":
-            result = services.runs.resume(call.scope(item.session), item.id, body.text).status.value
-    return {**camel_json(item, "number", "id", "kind"), "result": result}
+    body = call.body
+    answered = call.services.inbox.answer(
+        call.scope(),
+        call.path["number"],
+        body.action,
+        text=body.text,
+        reason=body.reason,
+        deadline=body.deadline,
+        always=body.always,
+        lifetime=body.lifetime,
+        arguments=body.arguments,
+    )
+    return answered.as_json()
 
 
 def approval_json(call: ApiCall, approval: StoredApproval) -> dict[str, Any]:
@@ -192,7 +157,7 @@ def _answer_approval(call: ApiCall) -> Any:
 
 
 ENDPOINTS = [
-    Endpoint("GET", "/inbox", "listInbox", "Everything that needs a person, oldest first.", _list, InboxShape),
+    Endpoint("GET", "/inbox", "listInbox", "All that needs a person, oldest first.", _list, InboxShape, InboxQuery),
     Endpoint("GET", "/inbox/{number}", "getInboxItem", "One open request.", _show, RequestShape),
     Endpoint(
         "POST", "/inbox/{number}/answer", "answerInboxItem", "Answer a request.",

@@ -157,6 +157,13 @@ _EVENTS: Final[dict[str, Any]] = {
         {"name": "mission", "in": "query", "required": False, "schema": {"type": "string", "maxLength": 100}},
         {"name": "conversation", "in": "query", "required": False, "schema": {"type": "string", "maxLength": 200}},
         {"name": "after", "in": "query", "required": False, "schema": {"type": "integer", "minimum": 0}},
+        {
+            "name": "text",
+            "in": "query",
+            "required": False,
+            "description": "Also what models stream and running calls print, as it is written.",
+            "schema": {"type": "boolean", "default": False},
+        },
         {"name": "Last-Event-ID", "in": "header", "required": False, "schema": {"type": "string", "maxLength": 20}},
     ],
     "responses": {

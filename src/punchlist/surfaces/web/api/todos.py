@@ -15,6 +15,7 @@ from punchlist.missions.model import MissionTodo, TodoChange
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos import tool_arguments
 from punchlist.missions.todos.lifecycle import TodoPriority
+from punchlist.missions.todos.tool_updates import apply_update, parse_update
 from punchlist.missions.todos.tools import change_json, list_json
 from punchlist.storage.store import Transaction
 from punchlist.surfaces.web.api.dispatch import version_of
@@ -207,8 +208,8 @@ def _transcript(call: ApiCall) -> Any:
 
 def _step(action: str) -> Callable[[ApiCall], ApiReply]:
     def change(call: ApiCall) -> ApiReply:
-        request = tool_arguments.parse_update({**_identify(call), **_given(call), "action": action})
-        return _changed(call.services.mission_todos.update(call.scope(), **request))
+        request = parse_update({**_identify(call), **_given(call), "action": action})
+        return _changed(apply_update(call.services.mission_todos, call.scope(), request))
 
     return change
 

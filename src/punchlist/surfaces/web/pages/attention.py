@@ -9,7 +9,7 @@ from punchlist.errors import NotFound
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.runs.lifecycle import RunStatus
-from punchlist.surfaces.web.pages.inbox_items import read_groups, short
+from punchlist.surfaces.web.pages.inbox_items import group_requests, short
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.views.live import MAX_LIMIT, read_activity
 
@@ -32,7 +32,7 @@ def attention(request: PageRequest) -> Page:
     start = parse_timestamp(since) if since else now - _WEEK
     runs = services.runs.list(limit=_MAX_RUNS)
     values = {
-        "groups": read_groups(services, now),
+        "groups": group_requests(services, services.inbox.list(), now),
         "working": _working(services, runs),
         "queued": sum(1 for run in runs if run.status is RunStatus.QUEUED),
         "done": _done(services, start),

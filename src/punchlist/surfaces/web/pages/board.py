@@ -111,6 +111,12 @@ def _columns(request: PageRequest, board: MissionBoard, total: int) -> list[Colu
     return columns
 
 
+def _told(wait: CardWait) -> CardWait:
+    """The first line of an escalation repeats the title of the card."""
+    lines = wait.text.splitlines()
+    return wait._replace(text=lines[1]) if wait.kind == "escalation" and len(lines) > 1 else wait
+
+
 def _shown(request: PageRequest, status: TodoStatus, default: int) -> int:
     given = request.get(f"show-{status.value}")
     return min(int(given), MAX_LIMIT) if given.isdecimal() and len(given) < 5 else default
@@ -125,7 +131,7 @@ def _card(request: PageRequest, board: MissionBoard, todo: MissionTodo, compact:
         request.link(todo=todo.id),
         deadline_state(todo.deadline, due is not None and due <= board.now, due, board.now) if is_open else "",
         board.runs.get(todo.id),
-        board.waits.get(todo.id, ()),
+        [_told(wait) for wait in board.waits.get(todo.id, ())],
         request.get("todo") == todo.id,
         is_open,
         compact,

@@ -11,7 +11,7 @@ from punchlist.conversations.model import ChatEntry, NoticeKind, Scope
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.text import excerpt
 from punchlist.missions.model import ChatChannel
-from punchlist.surfaces.web.pages.inbox_items import read_cards
+from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.views.chat import DEFAULT_LIMIT, ChatPage, read_chat
 
@@ -95,7 +95,7 @@ def chat_values(request: PageRequest, conversation_id: str, *, limit: int = DEFA
         if page.later and page.entries
         else None,
         "at_end": not (before or after),
-        "requests": read_cards(services, items, services.store.clock()),
+        "requests": [request_card(services, item, services.store.clock()) for item in items],
     }
 
 

@@ -6,43 +6,28 @@ import json
 from typing import Any
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.text import excerpt, json_type
+from punchlist.kernel.text import json_type
 from punchlist.surfaces.web.pages.page import PageRequest, Redirect
-from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
-from punchlist.views.inbox import InboxItem
+from punchlist.views.inbox_model import InboxAction
+
+_REASONED = (InboxAction.DENY, InboxAction.EXTEND, InboxAction.CANCEL, InboxAction.KEEP)
 
 
 def answer(request: PageRequest) -> Redirect:
-    """One transaction: the answer and its effects."""
-    item = request.services.inbox.find(request.parameters["id"])
-    given = request.posted("answer")
-    match item.kind:
-        case "approval":
-            message = _answer_approval(request, item, given)
-        case "question":
-            text = request.posted("text")
-            request.services.plans.resolve(item.session or "", item.id, text, request.actor)
-            message = "Answered. The agent continues with it."
-        case "escalation":
-            message = _answer_escalation(request, item, given)
-        case "failure":
-            request.services.runs.resume(request.scope(), item.id)
-            message = "Queued again. A worker executes it."
-    return Redirect(request.posted("next") or "/", message)
-
-
-def _answer_approval(request: PageRequest, item: InboxItem, given: str) -> str:
-    chosen = request.posted("always") if given == ApprovalOutcome.PROCEED_ONCE else ""
-    try:
-        outcome = ApprovalOutcome(chosen or given)
-    except ValueError:
-        raise InvalidInput(f"answer: {excerpt(chosen or given)!r} is not an answer to an approval") from None
-    arguments = _arguments(request.posted("arguments")) if outcome is ApprovalOutcome.MODIFY else None
-    reason = request.posted("reason") if outcome is ApprovalOutcome.CANCEL else ""
-    request.services.approvals.answer(
-        item.id, ApprovalAnswer(outcome, request.actor, arguments=arguments, reason=reason)
+    """The button names the action; of the fields, those that the action uses count."""
+    action = request.posted("action")
+    arguments = _arguments(request.posted("arguments")) if action == InboxAction.MODIFY else None
+    answered = request.services.inbox.answer(
+        request.scope(),
+        request.parameters["id"],
+        action,
+        text=request.posted("text") if action == InboxAction.ANSWER else "",
+        reason=request.posted("reason") if action in _REASONED else "",
+        deadline=(request.posted("deadline") or None) if action == InboxAction.EXTEND else None,
+        always=(request.posted("always") or None) if action == InboxAction.APPROVE else None,
+        arguments=arguments,
     )
-    return "Denied. The agent reads why." if outcome is ApprovalOutcome.CANCEL else "Approved."
+    return Redirect("/", answered.message)
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -53,13 +38,3 @@ def _arguments(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidInput(f"arguments: must be an object, got {json_type(found)}")
     return found
-
-
-def _answer_escalation(request: PageRequest, item: InboxItem, given: str) -> str:
-    scope = request.scope()
-    if given == "acknowledge":
-        request.services.escalations.acknowledge(scope, item.id)
-        return "It stays open, without reminders."
-    deadline = (request.posted("deadline") or None) if given == "extend" else None
-    request.services.escalations.answer(scope, item.id, given, deadline=deadline, reason=request.posted("reason"))
-    return {"extend": f"Extended to {deadline}.", "cancel": "The todo was cancelled."}.get(given, "The work continues.")

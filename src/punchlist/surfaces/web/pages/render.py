@@ -1,4 +1,4 @@
-"""Jinja2 templates with autoescape. A request for a fragment renders one block of the page."""
+"""Jinja2 templates with autoescape. A request for a fragment gets the live part of the page without its frame."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from punchlist.surfaces.web.pages import formats, plots
 from punchlist.surfaces.web.pages.markdown import render_markdown
 
 STATIC: Final = Path(__file__).parent.parent / "static"
-FRAGMENT: Final = "live"
-"""The block that is rendered again when something changed."""
 
 
 @cache
@@ -59,11 +57,9 @@ def _finalize(value: Any) -> Any:
 
 
 def render(template: str, values: Mapping[str, Any], now: datetime, *, fragment: bool) -> str:
-    found = environment().get_template(template)
-    context = {**values, "now": now, "ago": partial(formats.ago, now=now)}
-    if fragment:
-        return "".join(found.blocks[FRAGMENT](found.new_context(context)))
-    return found.render(context)
+    layout = "fragment.html" if fragment else "frame.html"
+    context = {**values, "layout": layout, "now": now, "ago": partial(formats.ago, now=now)}
+    return environment().get_template(template).render(context)
 
 
 @cache

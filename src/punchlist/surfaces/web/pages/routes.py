@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from mimetypes import guess_type
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -33,9 +34,11 @@ from punchlist.surfaces.web.pages import (
     todo,
     todo_forms,
 )
+from punchlist.surfaces.web.pages.compression import accepts_gzip, compressed, compressed_file
 from punchlist.surfaces.web.pages.page import FormFunction, Page, PageFunction, PageRequest, Redirect
 from punchlist.surfaces.web.pages.render import STATIC, render
 from punchlist.surfaces.web.problems import STATUS, error_problem
+from punchlist.views.live import newest_event
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -105,17 +108,19 @@ def _page_handler(page: PageFunction) -> Handler:
         visit = _seen(request, context)
 
         def work() -> tuple[str, Page, int]:
+            # Read first: an event that the page does not show yet arrives after it.
+            last = newest_event(context.services.store)
             made = _page_request(request, context, {}, visit[0])
             try:
                 found = page(made)
             except PunchlistError as error:
                 found = _error_page(error)
-            waiting = len(context.services.inbox.list())
+            waiting = sum(context.services.inbox.counts().values())
             values = {
                 **found.values,
                 "title": found.title,
                 "section": found.section,
-                "frame": _frame(context, found, waiting, _flash(request)),
+                "frame": _frame(context, found, waiting, last, _flash(request)),
             }
             return render(found.template, values, context.now, fragment=fragment), found, waiting
 
@@ -126,7 +131,7 @@ def _page_handler(page: PageFunction) -> Handler:
                 response.delete_cookie(FLASH, httponly=True, samesite="strict", secure=context.web.secure)
             if found.marks_seen:
                 _set_cookie(response, context, SEEN, "|".join(each or "" for each in visit), _YEAR)
-        return response
+        return compressed(request, response)
 
     return handler
 
@@ -146,7 +151,9 @@ def _page_request(
     )
 
 
-def _frame(context: RequestContext, page: Page, waiting: int, flash: dict[str, Any] | None) -> dict[str, Any]:
+def _frame(
+    context: RequestContext, page: Page, waiting: int, last_event: int, flash: dict[str, Any] | None
+) -> dict[str, Any]:
     return {
         "csrf": context.principal.csrf or "",
         "person": context.principal.name,
@@ -155,7 +162,7 @@ def _frame(context: RequestContext, page: Page, waiting: int, flash: dict[str, A
         "mission": page.mission,
         "waiting": waiting,
         "flash": flash,
-        "events": "/api/v1/events",
+        "events": f"/api/v1/events?after={last_event}",
     }
 
 
@@ -234,7 +241,11 @@ async def _static(request: Request) -> Response:
         return Response("Not found", 404)
     # Addresses contain the hash of the content.
     forever = "public, max-age=31536000, immutable" if request.url.query else "no-cache"
-    return FileResponse(file, headers={"Cache-Control": forever})
+    headers = {"Cache-Control": forever, "Vary": "Accept-Encoding"}
+    if not accepts_gzip(request):
+        return FileResponse(file, headers=headers)
+    headers["Content-Encoding"] = "gzip"
+    return Response(compressed_file(file), headers=headers, media_type=guess_type(file.name)[0])
 
 
 async def _service_worker(request: Request) -> Response:

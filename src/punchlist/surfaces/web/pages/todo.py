@@ -10,7 +10,7 @@ from punchlist.missions.todos import deadlines
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.surfaces.web.pages.chat import chat_values
 from punchlist.surfaces.web.pages.formats import deadline_state
-from punchlist.surfaces.web.pages.inbox_items import read_cards
+from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.moves import moves_from
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.views.todo_detail import PAGE, TodoDetail, read_detail, read_history
@@ -53,7 +53,7 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
     detail = read_detail(services.store, services.mission_todos.find(None, todo_id).id)
     found = detail.todo
     capacity = services.mission_todos.capacity(detail.mission.slug)
-    cards = [card for card in read_cards(services, services.inbox.list(), now) if card.todo_id == found.id]
+    cards = [request_card(services, item, now) for item in services.inbox.list() if item.todo_id == found.id]
     return {
         "todo": found,
         "mission": detail.mission,

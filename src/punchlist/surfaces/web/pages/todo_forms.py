@@ -9,6 +9,7 @@ from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.todos import tool_arguments
 from punchlist.missions.todos.lifecycle import TodoPriority
+from punchlist.missions.todos.tool_updates import UpdateRequest, apply_update, parse_update
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 
 if TYPE_CHECKING:
@@ -68,11 +69,11 @@ def edit_todo(request: PageRequest) -> Redirect:
     if deadline and deadline != (todo.deadline or "")[:10]:
         values = {"action": "extend", "deadline": deadline}
         changed.append("deadline")
-        request.services.mission_todos.update(scope, **_update(mission, todo.id, reason, values))
+        apply_update(request.services.mission_todos, scope, _update(mission, todo.id, reason, values))
     if priority and priority != todo.priority.value:
         values = {"action": "reprioritize", "priority": priority}
         changed.append("priority")
-        request.services.mission_todos.update(scope, **_update(mission, todo.id, reason, values))
+        apply_update(request.services.mission_todos, scope, _update(mission, todo.id, reason, values))
     message = f"Changed: {', '.join(changed)}." if changed else "Nothing was changed."
     return Redirect(f"/todos/{todo.id}", message)
 
@@ -102,7 +103,7 @@ def change_many(request: PageRequest) -> Redirect:
 def _apply(request: PageRequest, mission: Mission, todo_id: str, action: str, reason: str) -> TodoChange:
     todos, scope = request.services.mission_todos, request.scope()
     if action != "complete":
-        return todos.update(scope, **_update(mission, todo_id, reason, {"action": action}))
+        return apply_update(todos, scope, _update(mission, todo_id, reason, {"action": action}))
     values = {
         "missionSlug": mission.slug,
         "todoId": todo_id,
@@ -116,8 +117,8 @@ def _apply(request: PageRequest, mission: Mission, todo_id: str, action: str, re
     return todos.complete(scope, **completion)
 
 
-def _update(mission: Mission, todo_id: str, reason: str, values: dict[str, Any]) -> dict[str, Any]:
-    return tool_arguments.parse_update({"missionSlug": mission.slug, "todoId": todo_id, "reason": reason, **values})
+def _update(mission: Mission, todo_id: str, reason: str, values: dict[str, Any]) -> UpdateRequest:
+    return parse_update({"missionSlug": mission.slug, "todoId": todo_id, "reason": reason, **values})
 
 
 def _find(request: PageRequest) -> tuple[MissionTodo, Mission]:

@@ -79,13 +79,20 @@ let source;
 let timer;
 let failures = 0;
 
+// The first event is shown at once; a burst of them at most every `PAUSE` milliseconds.
+const PAUSE = 200;
+let shown = 0;
 function changed() {
   if (document.hidden) {
     stale = true;
     return;
   }
-  clearTimeout(timer);
-  timer = setTimeout(refresh, 30);
+  if (timer) return;
+  timer = setTimeout(() => {
+    timer = null;
+    shown = performance.now();
+    refresh();
+  }, Math.max(20, shown + PAUSE - performance.now()));
 }
 
 function connect(last) {
@@ -103,8 +110,8 @@ function connect(last) {
     document.dispatchEvent(new CustomEvent("server-event", { detail: event }));
     changed();
   };
-  source.addEventListener("message", note);
-  for (const name of ["activity", "change", "event"]) source.addEventListener(name, note);
+  source.addEventListener("change", note);
+  source.addEventListener("position", (event) => { seen = event.lastEventId || seen; });
   source.addEventListener("error", () => {
     failures += 1;
     if (failures > 1) showOffline(true);

@@ -1,7 +1,7 @@
 // Makes an element like another one with as few changes as possible, so that focus, scroll position, selections,
 // opened details and half-written forms stay as they are.
 
-const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id || node.dataset?.key || "" : "");
+const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id : "");
 
 export function morph(live, next) {
   const focused = document.activeElement;

@@ -1,0 +1,14 @@
+"""How the application starts turns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class AgentOptions:
+    """Set by flags, `/model`, `/mode` and Shift+Tab; used by the next turn."""
+
+    model: str | None = None
+    mode: str = "default"
+    agent: str | None = None

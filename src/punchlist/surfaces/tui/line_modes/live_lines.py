@@ -1,0 +1,100 @@
+"""The live area of inline mode: what runs, the list, the queue, the prompt and one line of status."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+
+from punchlist.checklist.render import width
+from punchlist.surfaces.tui.display_text import assemble, block, cut, line
+from punchlist.surfaces.tui.entry_lines import call_header
+from punchlist.surfaces.tui.figures import format_count
+from punchlist.surfaces.tui.theme import SIGNS, SPINNER, STILL, STYLES
+
+if TYPE_CHECKING:
+    from punchlist.surfaces.tui.line_modes.chat_feed import FeedUpdate
+    from punchlist.surfaces.tui.line_modes.line_chat import LineChat
+    from punchlist.surfaces.tui.line_modes.line_editor import LineEditor
+
+STREAMED_LINES: Final = 6
+OPEN_ITEMS: Final = 4
+
+
+class LiveLines:
+    def __init__(self, *, animated: bool) -> None:
+        self.animated = animated
+
+    def above(self, chat: LineChat, update: FeedUpdate, room: int) -> list[Content]:
+        """What is above the prompt."""
+        lines = [cut(Content(part), room) for part in _tail(update.streaming, room)]
+        lines += [call_header(call, room, expanded=False, now=None) for call in update.running]
+        if chat.is_running:
+            lines += _open_items(update, room)
+        lines += [
+            cut(assemble((f"⋯ {number} ", "$working"), (line(message.content, 300), "$quiet")), room)
+            for number, message in enumerate(update.state.queued, 1)
+        ]
+        return lines
+
+    def status(self, chat: LineChat, update: FeedUpdate, room: int) -> Content:
+        figures = update.state.figures
+        sign = self._spinner() if chat.is_running else " "
+        auto = "auto off" if figures.limit is None else f"auto {figures.continuations}/{figures.limit}"
+        parts = [figures.model or "no model", chat.backend.options.mode, auto, f"{format_count(figures.tokens)} tokens"]
+        waiting = len(update.state.approvals)
+        needs = (f" · {waiting} to approve", "bold $needs-you") if waiting else ("", "")
+        return cut(assemble((f"{sign} ", "$working"), (line(" · ".join(parts)), "$quiet"), needs), room)
+
+    def _spinner(self) -> str:
+        return SPINNER[int(time.monotonic() * 8) % len(SPINNER)] if self.animated else STILL
+
+
+def prompt_lines(editor: LineEditor, room: int, *, answer: bool) -> tuple[list[Content], tuple[int, int]]:
+    """The rows of the prompt, and row and column of the cursor."""
+    sign = "? " if answer else "❯ "
+    rows: list[str] = [""]
+    cursor = (0, 0)
+    used = 0
+    for place, letter in enumerate([*editor.text, ""]):
+        if place == editor.cursor:
+            cursor = (len(rows) - 1, used)
+        if letter == "\n":
+            rows.append("")
+            used = 0
+            continue
+        cells = width(letter) if letter else 0
+        if used + cells > room - 2:
+            rows.append("")
+            used = 0
+            if place == editor.cursor:
+                cursor = (len(rows) - 1, 0)
+        rows[-1] += letter
+        used += cells
+    style = "bold $needs-you" if answer else "bold $working"
+    lines = [assemble((sign if number == 0 else "  ", style), row) for number, row in enumerate(rows)]
+    return lines, (cursor[0], cursor[1] + 2)
+
+
+def _tail(text: str, room: int) -> list[str]:
+    if not text.strip():
+        return []
+    parts = block(text[-4_000:]).rstrip("\n").split("\n")[-STREAMED_LINES:]
+    rows = [piece.plain for part in parts for piece in (Content(part).wrap(room) if part else [Content("")])]
+    return rows[-STREAMED_LINES:]
+
+
+def _open_items(update: FeedUpdate, room: int) -> list[Content]:
+    todos = update.state.todos
+    items = todos.open_items
+    if not items:
+        return []
+    lines = [
+        cut(assemble((f"{SIGNS[item.status]} ", STYLES[item.status]), line(item.label)), room)
+        for item in items[:OPEN_ITEMS]
+    ]
+    summary = todos.summary
+    more = f", {len(items) - OPEN_ITEMS} more open" if len(items) > OPEN_ITEMS else ""
+    lines.append(Content.styled(f"  {summary['completed']}/{summary['total']} done{more}", "$quiet"))
+    return lines

@@ -1,0 +1,1 @@
+"""Panels of the terminal application: missions, todos, metrics, runs, plans, sessions."""

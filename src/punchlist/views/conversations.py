@@ -1,0 +1,183 @@
+"""The list of conversations by their last activity, and the status line of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from punchlist.agent.resume import original_request
+from punchlist.checklist.repository import find_checklist
+from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations.model import StoredTurn
+from punchlist.conversations.status_repository import TurnStatusRow, find_status
+from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.processes import is_running
+from punchlist.kernel.text import excerpt
+from punchlist.storage.store import Store, Transaction
+from punchlist.views import transcript_repository as repository
+from punchlist.views.transcript_repository import ConversationActivity
+
+DEFAULT_LIMIT: Final = 50
+MAX_LIMIT: Final = 200
+_NEWEST: Final = 2**62
+ConversationState = Literal["working", "waiting", "interrupted", "ended", "new"]
+"""Waiting: the turn is open, and nothing works on it until a wait is over. Interrupted: its process died."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListProgress:
+    """The plan of the open or last turn and the checklist, together."""
+
+    total: int = 0
+    open: int = 0
+    done: int = 0
+    in_progress: str | None = None
+    """The title, or the active form of a checklist item."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationLine:
+    id: str
+    title: str
+    """Its title, else the beginning of its first request; empty if it has neither."""
+    created_at: str
+    active_at: str
+    state: ConversationState
+    turn: StoredTurn | None
+    """The open turn, else the last one."""
+    items: ListProgress
+    approvals: int
+    """Those that wait for an answer."""
+
+    def as_json(self) -> dict[str, Any]:
+        names = ("id", "parent_turn_id", "started_at", "ended_at", "end_reason")
+        turn = {**camel_json(self.turn, *names), "agent": self.turn.agent_id} if self.turn else None
+        fields = camel_json(self, "id", "title", "created_at", "active_at", "state", "approvals")
+        return {**fields, "turn": turn, "items": camel_json(self.items)}
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationList:
+    conversations: Sequence[ConversationLine]
+    cursor: str | None
+    """None on the last page."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"items": [line.as_json() for line in self.conversations], "nextCursor": self.cursor}
+
+
+def read_conversations(
+    store: Store, *, search: str = "", limit: int = DEFAULT_LIMIT, cursor: str | None = None
+) -> ConversationList:
+    """Conversations by their last activity, newest first; with `search`, those with matching text, best first."""
+    limit = max(1, min(limit, MAX_LIMIT))
+    if search.strip():
+        return _matching(store, search, limit, cursor)
+    if cursor is not None and not (cursor.isdecimal() and len(cursor) < 19):
+        raise InvalidInput("cursor: must be a nextCursor, unchanged; leave it out to start from the beginning")
+    with store.read() as tx:
+        found = repository.conversations(tx, before=int(cursor or _NEWEST), most=limit + 1)
+        lines = [_line(tx, conversation) for conversation in found[:limit]]
+    return ConversationList(lines, str(found[limit - 1].last_event) if len(found) > limit else None)
+
+
+def _matching(store: Store, search: str, limit: int, cursor: str | None) -> ConversationList:
+    from punchlist.views.search import read_search
+
+    page = read_search(store, search, limit=limit, cursor=cursor)
+    ids = dict.fromkeys(hit.conversation_id for hit in page.hits)
+    with store.read() as tx:
+        found = [repository.conversation_activity(tx, id) for id in ids]
+        return ConversationList([_line(tx, each) for each in found if each is not None], page.cursor)
+
+
+def _line(tx: Transaction, conversation: ConversationActivity) -> ConversationLine:
+    turn = conversation_repository.last_top_turn(tx, conversation.id)
+    title = conversation.title or original_request(repository.first_request(tx, conversation.id) or "")
+    return ConversationLine(
+        conversation.id,
+        excerpt(title.strip(), repository.MAX_TITLE),
+        conversation.created_at,
+        repository.event_time(tx, conversation.last_event) or conversation.created_at,
+        turn_state(turn),
+        turn,
+        list_progress(tx, conversation.id, turn),
+        repository.waiting_approvals(tx, conversation.id) or 0,
+    )
+
+
+def turn_state(turn: StoredTurn | None) -> ConversationState:
+    if turn is None:
+        return "new"
+    if not turn.open:
+        return "ended"
+    if turn.owner is None:
+        return "waiting"
+    return "interrupted" if is_running(turn.owner) is False else "working"
+
+
+def list_progress(tx: Transaction, conversation_id: str, turn: StoredTurn | None) -> ListProgress:
+    total, is_open, done = (repository.plan_counts(tx, turn.id) if turn else None) or (0, 0, 0)
+    current = repository.plan_in_progress(tx, turn.id) if turn and is_open else None
+    items = find_checklist(tx, conversation_id).items
+    active = next((item.active_form for item in items if item.status == "in_progress"), None)
+    return ListProgress(
+        total + len(items),
+        is_open + sum(item.is_open for item in items),
+        done + sum(item.status == "completed" for item in items),
+        current or active,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStatusLine:
+    """What a status line shows (C15)."""
+
+    conversation_id: str
+    state: ConversationState
+    turn: StoredTurn | None
+    status: TurnStatusRow | None
+    """Of the open or last turn; None if its owner has stored nothing, such as a third-party agent."""
+    items: ListProgress
+    approvals: int
+    queued: int
+
+    @property
+    def auto_execution(self) -> bool:
+        """The agent is sent back to its list while it has open items."""
+        return self.status is not None and self.status.continuation_limit is not None
+
+    @property
+    def context_share(self) -> float | None:
+        """How much of the context window the last request used, from 0 to 1."""
+        if self.status is None or not self.status.context_window:
+            return None
+        return min(self.status.context_tokens / self.status.context_window, 1.0)
+
+    def as_json(self) -> dict[str, Any]:
+        turn = camel_json(self.turn, "id", "agent_id", "started_at", "ended_at", "end_reason") if self.turn else None
+        return {
+            **camel_json(self, "conversation_id", "state", "approvals", "queued", "auto_execution", "context_share"),
+            "turn": turn,
+            "status": camel_json(self.status) if self.status else None,
+            "items": camel_json(self.items),
+        }
+
+
+def read_status(store: Store, conversation_id: str) -> TurnStatusLine:
+    """The status line of a conversation: of its open turn, else of the last one."""
+    with store.read() as tx:
+        if conversation_repository.find_conversation(tx, conversation_id) is None:
+            raise NotFound(f"There is no session {excerpt(conversation_id)!r}. `punchlist sessions` lists them.")
+        turn = conversation_repository.last_top_turn(tx, conversation_id)
+        return TurnStatusLine(
+            conversation_id,
+            turn_state(turn),
+            turn,
+            find_status(tx, turn.id) if turn else None,
+            list_progress(tx, conversation_id, turn),
+            repository.waiting_approvals(tx, conversation_id) or 0,
+            repository.queued_count(tx, conversation_id) or 0,
+        )

@@ -1,0 +1,273 @@
+"""Mission control in a real browser: a todo's life by clicks, drag and keyboard, and changes of others."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.contract.missions import BUILD, SLUG
+from tests.web.conftest import PERSON, LogIn, Serve
+from tests.web.site import PHONE, Server
+
+from punchlist.app import Services
+from punchlist.kernel.actors import Actor, Role
+from punchlist.missions.model import Mission, MissionScope, NewMissionTodo
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
+
+BOARD = f"/missions/{SLUG}/board"
+TITLE = "Profile webpack build to identify top 3 slow plugins"
+LEAD = MissionScope("s", Actor(Role.LEAD, "lead"), SLUG)
+
+
+def column(page: Page, status: str, title: str = TITLE) -> None:
+    """Wait until the card is in the column."""
+    expect(page.locator(f"#column-{status} .card", has_text=title)).to_be_visible()
+
+
+def make(services: Services, title: str = TITLE, target: TodoStatus = TodoStatus.PENDING) -> str:
+    new = NewMissionTodo(BUILD, title, completion_criteria="A list of three plugins", target=target)
+    return services.mission_todos.create(MissionScope("s", PERSON), SLUG, new).todo.id
+
+
+@pytest.mark.spec("M1", "M5", "M6", "M15")
+def test_a_person_takes_a_todo_from_its_creation_to_its_completion(
+    serve: Serve, person: LogIn, services: Services
+) -> None:
+    """Section 8 of the source document, by clicks."""
+    server = serve("--no-worker")
+    page = person(server)
+    page.get_by_role("link", name="Create a mission").click()
+    page.get_by_label("Name").first.fill("Developer Experience")
+    page.get_by_label("Goal").fill("Builds are fast.")
+    page.locator("#pillar-1").fill("Build Performance")
+    page.locator("#metric-1").fill("Local build time")
+    page.locator("#unit-1").fill("s")
+    page.locator("#target-1").fill("60")
+    page.locator("#warning-1").fill("90")
+    page.get_by_role("button", name="Create the mission").click()
+    expect(page.get_by_role("heading", name="Developer Experience", exact=True)).to_be_visible()
+    for reading in ("55", "63", "72"):
+        page.get_by_label("New reading of Local build time").fill(reading)
+        page.get_by_role("button", name="Record").click()
+        expect(page.locator("#metric-local-build-time .value")).to_contain_text(reading)
+    expect(page.locator("#metric-local-build-time")).to_contain_text("degrading")
+
+    page.keyboard.press("Escape")
+    page.locator("h1").click()
+    page.keyboard.press("c")
+    page.get_by_label("Title").fill(TITLE)
+    page.get_by_label("What to do").fill("Run webpack --profile --json")
+    page.get_by_label("Done when").fill("The top 3 plugins with their share")
+    page.get_by_label("Why now").fill("Build time is 72s, 12s above the 60s target")
+    page.get_by_label("Deadline").fill((datetime.now(UTC) + timedelta(days=3)).date().isoformat())
+    page.get_by_role("button", name="Create").click()
+    column(page, "pending")
+    drawer = page.locator("#drawer")
+    expect(drawer).to_contain_text("Run webpack --profile --json")
+
+    drawer.locator("summary", has_text="Start").click()
+    drawer.get_by_label("Reason").locator("visible=true").fill("Degradation confirmed by 3 consecutive readings.")
+    drawer.locator("form[action$='/start'] button").click()
+    column(page, "in_progress")
+
+    drawer.locator("summary", has_text="Complete").click()
+    drawer.get_by_label("What was done").fill("Identified ts-loader (39%), css-loader (17%), terser (12%).")
+    drawer.get_by_label("Local build time").check()
+    drawer.locator("form[action$='/complete'] button").click()
+    column(page, "completed")
+    expect(drawer.locator(".marks li.yes", has_text="Accepted")).to_be_visible()
+    expect(drawer).to_contain_text("Degradation confirmed by 3 consecutive readings.")
+    (todo,) = services.mission_todos.list(SLUG, status=[TodoStatus.COMPLETED]).items
+    assert todo.outcome == "Identified ts-loader (39%), css-loader (17%), terser (12%)."
+    (collection,) = [run for run in services.runs.list(limit=10) if run.kind == "collect"]
+    assert collection.parameters == {"metrics": ["local-build-time"]}
+
+
+@pytest.mark.spec("M4", "M15")
+def test_a_card_moves_by_drag_and_by_keys_with_a_reason(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    id = make(services)
+    page = person(serve("--no-worker"))
+    page.goto(page.url.rstrip("/") + BOARD)
+    page.wait_for_selector("body.ready")
+    card = page.locator(f"#card-{id}")
+    card.drag_to(page.locator("#column-backlog"))
+    dialog = page.locator("#move")
+    expect(dialog).to_be_visible()
+    # It is drawn in its new column before the server was asked.
+    column(page, "backlog")
+    assert services.mission_todos.get(id).status is TodoStatus.PENDING
+    dialog.get_by_label("Reason").fill("Later")
+    dialog.get_by_label("Reason").press("Enter")
+    expect(dialog).to_be_hidden()
+    column(page, "backlog")
+    assert services.mission_todos.get(id).status is TodoStatus.BACKLOG
+
+    # An impossible move is not offered and says why.
+    card.locator("a").focus()
+    page.keyboard.press("m")
+    expect(dialog.locator("input[value=in_progress]")).to_be_disabled()
+    expect(dialog).to_contain_text("Promote it first; only pending todos can start.")
+    dialog.locator("input[value=pending]").check()
+    dialog.get_by_label("Reason").fill("Now")
+    dialog.get_by_role("button", name="Promote").click()
+    column(page, "pending")
+    assert services.mission_todos.get(id).status is TodoStatus.PENDING
+
+
+@pytest.mark.spec("M15", "X5")
+def test_two_browsers_see_each_others_changes_also_after_a_restart_of_the_server(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    server = serve("--no-worker")
+    id = make(services)
+    ada = person(server)
+    another_link(services, server)
+    ben = person(server)
+    for page in (ada, ben):
+        page.goto(server.url + BOARD)
+        page.wait_for_selector("body.ready")
+    ben.get_by_label("Filter todos").focus()
+    ben.keyboard.type("Pro")
+    ada.locator(f"#card-{id} a").focus()
+    ada.keyboard.press("m")
+    ada.locator("#move").locator("input[value=in_progress]").check()
+    ada.locator("#move").get_by_label("Reason").fill("Start")
+    ada.locator("#move").get_by_role("button", name="Start").click()
+    column(ben, "in_progress")
+    # Neither the focus nor the half-typed text was taken.
+    assert ben.evaluate("document.activeElement.name") == "search"
+    expect(ben.get_by_label("Filter todos")).to_have_value("Pro")
+
+    server.stop()
+    services.mission_todos.update(LEAD, SLUG, id, TodoAction.CANCEL, "While the server was down")
+    server.start()
+    for page in (ada, ben):
+        column(page, "cancelled")
+    make(services, "Profile again")
+    column(ben, "pending", "Profile again")
+
+
+def another_link(services: Services, server: Server) -> None:
+    """Each link works once."""
+    from punchlist.surfaces.web.logins import Logins
+
+    server.link = f"{server.url}/login?code={Logins(services).new_code()}"
+
+
+@pytest.mark.spec("M13", "S5", "I1")
+def test_an_escalation_is_answered_with_a_thumb(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    from punchlist.kernel.actors import SYSTEM
+    from punchlist.missions.changes import lock_mission
+    from punchlist.missions.escalations.service import escalate_stuck_work
+
+    id = make(services)
+    with services.store.write() as tx:
+        write = lock_mission(tx, MissionScope("s", SYSTEM), SLUG)
+        escalate_stuck_work(write, services.mission_todos.get(id), "Two tests depend on the order of transformers.")
+    page = person(serve("--no-worker"), **PHONE)
+    request = page.locator("[data-request=escalation]")
+    expect(request).to_contain_text("Two tests depend on the order of transformers.")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    button = request.get_by_role("button", name="Extend")
+    box = button.bounding_box()
+    assert box is not None
+    assert box["height"] >= 44
+    until = (datetime.now(UTC) + timedelta(days=9)).date().isoformat()
+    request.get_by_label("New deadline").fill(until)
+    button.tap()
+    expect(request).to_be_hidden()
+    expect(page.locator(".toast")).to_contain_text(f"extend to {until}")
+    assert services.mission_todos.get(id).deadline == until
+
+
+@pytest.mark.spec("S5", "I1")
+def test_an_approval_is_answered_on_a_phone_and_the_call_runs(
+    serve: Serve, person: LogIn, services: Services, mission: Mission, project: Path
+) -> None:
+    """A worker in the server executes a todo; its command waits for the person."""
+    rehearsal = project / "rehearsal.yaml"
+    rehearsal.write_text(REHEARSAL)
+    id = make(services)
+    server = serve("--model", f"rehearsal:{rehearsal}", "--mode", "default")
+    page = person(server, **PHONE)
+    services.mission_todos.update(LEAD, SLUG, id, TodoAction.START, "Now")
+    request = page.locator("[data-request=approval]")
+    expect(request).to_contain_text("touch profiled")
+    request.get_by_role("button", name="Approve", exact=True).tap()
+    expect(request).to_be_hidden()
+    page.goto(f"{server.url}/todos/{id}")
+    expect(page.locator(".badge.done", has_text="completed")).to_be_visible()
+    assert (project / "profiled").exists()
+
+
+@pytest.mark.spec("W10")
+def test_hostile_text_is_text_on_every_page(serve: Serve, person: LogIn, services: Services, mission: Mission) -> None:
+    attack = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    scope = MissionScope("s", PERSON)
+    new = NewMissionTodo(BUILD, attack, description=attack, justification=attack, completion_criteria=attack)
+    id = services.mission_todos.create(scope, SLUG, new).todo.id
+    services.directives.add(scope, SLUG, attack)
+    server = serve("--no-worker")
+    page = person(server)
+    page.on("dialog", lambda dialog: pytest.fail(f"A script ran: {dialog.message}"))
+    for path in (
+        f"{BOARD}?todo={id}",
+        f"/todos/{id}",
+        f"/missions/{SLUG}",
+        "/search?q=img",
+        f"{BOARD}?search={attack}",
+    ):
+        page.goto(server.url + path)
+        page.wait_for_selector("body.ready")
+        expect(page.get_by_text(attack).first).to_be_attached()
+        assert page.locator("main img[src='x'], main script").count() == 0, path
+
+
+@pytest.mark.spec("M15")
+def test_axe_finds_nothing_serious(serve: Serve, person: LogIn, services: Services, mission: Mission) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    id = make(services)
+    services.metrics.record(MissionScope("s", PERSON), SLUG, "local-build-time", 72.0)
+    server = serve("--no-worker")
+    page = person(server)
+    paths = ("/", f"{BOARD}?todo={id}", f"/todos/{id}", f"/missions/{SLUG}", f"/missions/{SLUG}/flow", "/runs")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
+        for path in (*paths, "/missions/new", f"/missions/{SLUG}/new", f"/chats/{mission.conversation_id}", "/search"):
+            page.goto(server.url + path)
+            page.wait_for_selector("body.ready")
+            found = Axe().run(page).response["violations"]
+            serious = [
+                (each["id"], each["nodes"][0]["html"][:200])
+                for each in found
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], (scheme, path)
+
+
+REHEARSAL = """
+scenes:
+  - agent: pillar-owner
+    when: "Execute: Profile"
+    replies:
+      - calls:
+          - {tool: run_command, arguments: {command: touch profiled}}
+      - text: ts-loader takes 39 % of the time.
+  - agent: mission-lead
+    when: "Review: Profile.*todoId (?P<todo>[0-9a-f-]+)"
+    replies:
+      - calls:
+          - tool: mission_todo_complete
+            arguments:
+              missionSlug: developer-experience
+              todoId: "{{ todo }}"
+              outcome: ts-loader takes 39 % of the time.
+      - text: Completed.
+"""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from punchlist.missions.todos.checks import CompletionChecks
     from punchlist.missions.todos.service import MissionTodos
     from punchlist.models.model import Model
+    from punchlist.notify.service import Notifier
     from punchlist.plan.service import Plans
     from punchlist.runs.service import Runs
     from punchlist.storage.store import Store
@@ -271,7 +272,15 @@ class Services:
     ) -> Worker:
         from punchlist.engine.worker import Worker
 
-        return Worker(self, model_for, mode, slots=slots, report=report)
+        return Worker(self, model_for, mode, slots=slots, report=report, periodic=self.notifier.run)
+
+    @cached_property
+    def notifier(self) -> Notifier:
+        from punchlist.notify.service import Notifier
+        from punchlist.notify.settings import load_notify
+
+        private = os.environ.get(PRIVATE_ADDRESSES) == "allow"
+        return Notifier(self.store, self.inbox, load_notify(self.settings), os.environ, allow_private=private)
 
     @cached_property
     def approvals(self) -> Approvals:

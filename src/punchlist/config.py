@@ -28,7 +28,7 @@ SYNCHRONOUS: Final = ("normal", "full")
 CONTINUES: Final = "PUNCHLIST_AUTO_COMPLETE_TODOS"
 CONTINUATIONS: Final = "PUNCHLIST_MAX_TODO_CONTINUATIONS"
 """Variables that limit how often an agent is sent back to its list."""
-TABLES: Final = ("policy", "workspace", "sandbox", "mcp", "agent", "agents")
+TABLES: Final = ("policy", "workspace", "sandbox", "mcp", "agent", "agents", "notify")
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,11 @@ def last_words(request: ModelRequest) -> str:
     return next((each.text for each in reversed(request.messages) if isinstance(each, UserText)), "")
 
 
+def words(request: ModelRequest) -> str:
+    """Every message of a person or the loop."""
+    return "\n".join(each.text for each in request.messages if isinstance(each, UserText))
+
+
 def has_results(request: ModelRequest) -> bool:
     """Whether the agent has made a call in this turn."""
     return any(isinstance(each, CallReturn) for each in request.messages)

@@ -79,7 +79,8 @@ def test_pages_join_without_gaps_and_never_repeat_the_end_of_a_turn(
         agents.run(f"Question {number}?")
     whole = read_transcript(store, "s").entries
     assert len(whole) == 15
-    found, before = [], None
+    found: list[object] = []
+    before = None
     while True:
         page = read_transcript(store, "s", before=before, limit=3)
         found[:0] = page.entries

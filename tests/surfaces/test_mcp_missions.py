@@ -37,7 +37,8 @@ async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool(tool, {**MISSION, **arguments})
     assert not result.is_error, result.content[0].text  # type: ignore[union-attr]
     assert result.structured_content is not None
-    return result.structured_content
+    content: dict[str, Any] = result.structured_content
+    return content
 
 
 async def refusal(client: Client, tool: str, **arguments: Any) -> str:

@@ -52,6 +52,7 @@ MAX_ATTEMPTS: Final = 500
 RETENTION: Final = timedelta(days=7)
 _POLL_INTERVAL: Final = 0.1
 _RECOVERY_INTERVAL: Final = 1.0
+_NOTIFY_INTERVAL: Final = 5.0
 _CLEANUP_INTERVAL: Final = 3_600.0
 _RECONNECT_SECONDS: Final = 3.0
 _IDLE_POLLS: Final = 5
@@ -81,7 +82,10 @@ class Worker:
         *,
         slots: int = DEFAULT_SLOTS,
         report: Callable[[str], None] = lambda _: None,
+        periodic: Callable[[], object] = lambda: None,
     ) -> None:
+        """`periodic` is called in a thread now and then: it sends notifications."""
+        self._extra_work = periodic
         self.executor = current_process()
         self._services = services
         self._slots = slots
@@ -125,6 +129,7 @@ class Worker:
                 group.create_task(self._repeat(self._recover, _RECOVERY_INTERVAL)),
                 group.create_task(self._repeat(self._periodic.run, _RECOVERY_INTERVAL)),
                 group.create_task(self._repeat(self._renew, _RECOVERY_INTERVAL)),
+                group.create_task(self._repeat(self._notify, _NOTIFY_INTERVAL)),
                 group.create_task(self._repeat(self._delete_old_workflows, _CLEANUP_INTERVAL)),
             ]
             await (self._wait_until_idle() if until_idle else self._stopping.wait())
@@ -178,6 +183,9 @@ class Worker:
         for run in await self._call(self._queue.ready, self._slots - self._active_runs.slots_needed):
             if dispatched := await self._call(self._queue.dispatch, run):
                 await self._durable.enqueue(dispatched)
+
+    async def _notify(self) -> None:
+        await asyncio.to_thread(self._extra_work)
 
     async def _renew(self) -> None:
         await self._call(self._registration.renew)

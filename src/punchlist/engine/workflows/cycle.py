@@ -27,12 +27,13 @@ from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.deadlines import OverdueReport
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
-from punchlist.runs.lifecycle import OPEN, RunStatus
+from punchlist.runs.lifecycle import OPEN, OWNED, RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store, Transaction
 
 PLANNING_GRACE: Final = timedelta(minutes=10)
 """How long a cycle waits for planning that is at rest."""
+RESTING: Final = (RunStatus.WAITING, RunStatus.PAUSED)
 _SWEPT: Final = ("overdue", "demoted", "cancelled", "warned", "stale", "pruned")
 
 
@@ -134,7 +135,8 @@ def _enqueue_pillar(
 async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str]) -> list[tuple[str, str]] | None:
     """The owners' reports when all pillars are planned or at rest for long; None when the cycle is stopped.
 
-    A planning run that waits for a person, or is paused, delays its cycle by `PLANNING_GRACE` at most.
+    A planning run that waits for a person, is paused, or is queued behind a run that is, delays its cycle by
+    `PLANNING_GRACE` at most.
     """
     while True:
         try:
@@ -142,13 +144,15 @@ async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str])
         except RunStopped:
             return None
         planning = await context.call(_find_runs, context, ids)
-        unfinished = [one for one in planning if one.status in OPEN]
+        unfinished = [one for one, _ in planning if one.status in OPEN]
         since = timestamp(context.services.store.clock() - PLANNING_GRACE)
-        if all(is_skipped(one, since) for one in unfinished):
+        if all(is_skipped(one, blocker, since) for one, blocker in planning):
             if now.status is RunStatus.WAITING:
                 await context.call(context.queue.wake, run.id, "the cycle continues")
-            return [(one.parameters["pillar"], _planning_report(one)) for one in planning]
-        at_rest = unfinished and all(one.status in (RunStatus.WAITING, RunStatus.PAUSED) for one in unfinished)
+            return [(one.parameters["pillar"], _planning_report(one, blocker)) for one, blocker in planning]
+        at_rest = unfinished and all(
+            (blocker or one).status in RESTING for one, blocker in planning if one.status in OPEN
+        )
         if now.status is RunStatus.WAITING and not at_rest:
             await context.call(context.queue.wake, run.id, "planning continues")
         if now.status is RunStatus.RUNNING and at_rest:
@@ -158,20 +162,34 @@ async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str])
         await asyncio.sleep(POLL_INTERVAL)
 
 
-def is_skipped(run: Run, since: str) -> bool:
-    """Whether a cycle goes on without a planning run that rests since before `since`."""
-    return run.status in (RunStatus.WAITING, RunStatus.PAUSED) and run.changed_at <= since
+def is_skipped(run: Run, blocker: Run | None, since: str) -> bool:
+    """Whether a cycle goes on without a planning run: it has ended, or it, or what it is queued behind, rests."""
+    resting = blocker if run.status is RunStatus.QUEUED else run
+    if run.status not in OPEN:
+        return True
+    return resting is not None and resting.status in RESTING and max(resting.changed_at, run.created_at) <= since
 
 
-def _planning_report(run: Run) -> str:
-    if run.status in OPEN:
-        return f"(skipped: its planning run {run.id} is {run.status} since {run.changed_at}: {run.why})"
-    return run.result or f"({run.status}: {run.why})"
+def _planning_report(run: Run, blocker: Run | None) -> str:
+    if run.status not in OPEN:
+        return run.result or f"({run.status}: {run.why})"
+    if run.status is RunStatus.QUEUED and blocker is not None:
+        return (
+            f"(skipped: its planning run {run.id} is queued since {run.created_at} behind the {blocker.kind} run "
+            f"{blocker.id}, which is {blocker.status} since {blocker.changed_at}: {blocker.why})"
+        )
+    return f"(skipped: its planning run {run.id} is {run.status} since {run.changed_at}: {run.why})"
 
 
-def _find_runs(context: WorkflowContext, ids: list[str]) -> list[Run]:
+def _find_runs(context: WorkflowContext, ids: list[str]) -> list[tuple[Run, Run | None]]:
+    """The runs, each with the other run that works in its chat."""
     with context.services.store.read() as tx:
-        return [found for id in ids if (found := run_repository.find(tx, id)) is not None]
+        found = [run for id in ids if (run := run_repository.find(tx, id)) is not None]
+        return [(run, _blocker(run, run_repository.open_in_chat(tx, run.conversation_id))) for run in found]
+
+
+def _blocker(run: Run, in_chat: Sequence[Run]) -> Run | None:
+    return next((one for one in in_chat if one.id != run.id and one.status in OWNED), None)
 
 
 async def collect(run: Run, context: WorkflowContext) -> str:

@@ -22,6 +22,7 @@ from punchlist.claims import repository as claim_repository
 from punchlist.claims import validation as claim_validation
 from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import NewMessage, NoticeKind
+from punchlist.engine.active_runs import RunStopped
 from punchlist.engine.evidence import read_evidence
 from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.turns import StepResult
@@ -36,9 +37,13 @@ from punchlist.missions.planning.todo_context import todo_context
 from punchlist.missions.run_control import end_work
 from punchlist.missions.todos.claims import MissionClaims, run_holder
 from punchlist.missions.todos.lifecycle import OPEN
+from punchlist.runs.lifecycle import OPEN as OPEN_RUN
 from punchlist.runs.lifecycle import RunStatus
-from punchlist.runs.model import Run
+from punchlist.runs.model import Run, RunKind
 from punchlist.storage.async_bridge import run_in_thread
+
+MAX_FOLLOW_UPS: Final = 10
+"""How often an owner gets the results of its delegations within one round."""
 
 
 class _TodoState(TypedDict):
@@ -50,7 +55,8 @@ class _TodoState(TypedDict):
 
 async def execute(run: Run, context: WorkflowContext) -> str:
     mission, pillar = await context.mission(run), await context.pillar(run)
-    feedback: list[str] = []
+    feedback = [str(run.parameters["message"])] if "message" in run.parameters else []
+    delegations: set[str] = set()
     rounds = policy_of(mission).max_reviews + 1
     for number in range(1, rounds + 1):
         todo = await _read_todo(run, context, number, feedback)
@@ -62,7 +68,13 @@ async def execute(run: Run, context: WorkflowContext) -> str:
             return "The todo has ended meanwhile."
         if report is None:
             async with keep_renewed(run, context, claim["fence"]):
-                report, turn_id = await _work(run, context, number, mission, pillar, todo["text"])
+                report, turn_id = await _work(run, context, f"{number}", mission, pillar, todo["text"])
+                for more in range(1, MAX_FOLLOW_UPS + 1):
+                    results = await _await_delegations(run, context, f"{number}.{more}", delegations)
+                    if not results:
+                        break
+                    request = prompts.results_text(await _todo(run, context), results)
+                    report, turn_id = await _work(run, context, f"{number}.{more}", mission, pillar, request)
         review = await _review(run, context, number, mission, pillar, report, turn_id)
         status = await context.step(f"seen.{number}", lambda: _status(run, context))
         if status not in OPEN:
@@ -106,8 +118,41 @@ async def _status(run: Run, context: WorkflowContext) -> str:
     return (await _todo(run, context)).status.value
 
 
+async def _await_delegations(run: Run, context: WorkflowContext, key: str, seen: set[str]) -> list[tuple[str, str]]:
+    """Wait for the asynchronous delegations of the todo. Returns the agents and results of those not in `seen`."""
+
+    async def wait() -> list[tuple[str, str, str]] | None:
+        while True:
+            try:
+                now = await context.turns.check_requests(run)
+            except RunStopped:
+                # A replayed step would raise another exception type, so the step returns a value.
+                return None
+            delegated = [one for one in await context.call(_delegations, run, context) if one.id not in seen]
+            if not any(one.status in OPEN_RUN for one in delegated):
+                if now.status is RunStatus.WAITING:
+                    await context.call(context.queue.wake, run.id, "the results have arrived")
+                return [(one.id, one.agent, one.result or f"It {one.status}: {one.why}") for one in delegated]
+            if now.status is RunStatus.RUNNING:
+                agents = ", ".join(sorted(one.agent for one in delegated if one.status in OPEN_RUN))
+                await context.call(context.queue.wait, run.id, f"the results of delegated work ({agents})")
+            await asyncio.sleep(POLL_INTERVAL)
+
+    results = await context.step(f"results.{key}", wait)
+    if results is None:
+        raise RunStopped
+    seen.update(id for id, _, _ in results)
+    return [(agent, text) for _, agent, text in results]
+
+
+def _delegations(run: Run, context: WorkflowContext) -> list[Run]:
+    """Since this run began: earlier ones were reported to an earlier run."""
+    found = context.services.runs.for_todo(str(run.todo_id))
+    return [one for one in reversed(found) if one.kind is RunKind.DELEGATE and one.created_at >= run.created_at]
+
+
 async def _work(
-    run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, request: str
+    run: Run, context: WorkflowContext, number: str, mission: Mission, pillar: Pillar, request: str
 ) -> tuple[str, str]:
     """Run the owner's turn and post its report. Returns the report and the turn's id."""
     todos, todo_id, chat = context.services.mission_todos, str(run.todo_id), pillar.todo_conversation_id
@@ -122,7 +167,8 @@ async def _work(
     await context.step(f"worked.{number}", worked)
     report = report_text(result)
     kind = NoticeKind.TODO_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
-    await context.post(f"report.{number}", run, chat, kind, _with_heading(run, number, report))
+    heading = _with_heading(run, int(number.partition(".")[0]), report)
+    await context.post(f"report.{number}", run, chat, kind, heading)
     return report, result["turnId"]
 
 

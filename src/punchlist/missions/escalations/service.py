@@ -152,7 +152,7 @@ def _unknown_escalation(id: str) -> NotFound:
 def _resume_work(tx: Transaction, scope: Scope, todo: MissionTodo, reason: str) -> None:
     pillar = mission_repository.pillar(tx, todo.pillar_id)
     if pillar is not None and todo.status is TodoStatus.IN_PROGRESS and not has_open_run(tx, todo):
-        enqueue_execution(tx, scope, pillar, todo, reason)
+        enqueue_execution(tx, scope, pillar, todo, reason, message=reason)
 
 
 def _post_answer(write: MissionWrite, todo: MissionTodo, choice: EscalationAnswer, text: str) -> None:

@@ -42,10 +42,11 @@ def fetch(
     seconds: float,
     max_bytes: int,
     allow_private: bool,
+    body: bytes | None = None,
 ) -> bytes:
-    """The document at `url`. Raises `FetchError` past `max_bytes` or `seconds`."""
+    """The document at `url`, or the answer to a POST of `body`. Raises `FetchError` past `max_bytes` or `seconds`."""
     target = _parse_url(url)
-    request = _Request(_expand_headers(headers, environment), seconds, max_bytes, allow_private)
+    request = _Request(_expand_headers(headers, environment), seconds, max_bytes, allow_private, body)
     result: Future[bytes] = Future()
 
     def run() -> None:
@@ -99,6 +100,7 @@ class _Request:
     seconds: float
     max_bytes: int
     allow_private: bool
+    body: bytes | None = None
     open_socket: socket.socket | None = None
 
     def get(self, url: SplitResult) -> bytes:
@@ -132,11 +134,13 @@ class _Request:
         sent = {"Accept": "application/json", "User-Agent": "punchlist", **self.headers}
         with closing(http.client.HTTPConnection(host, port)) as connection:
             self._connect(connection, tls=url.scheme == "https")
-            connection.request("GET", path, headers={**sent, "Accept-Encoding": "identity", "Connection": "close"})
+            sent |= {"Accept-Encoding": "identity", "Connection": "close"}
+            connection.request("GET" if self.body is None else "POST", path, self.body, sent)
             with connection.getresponse() as response:
-                if response.status in _REDIRECTS and (location := response.getheader("Location")):
+                follows = self.body is None and response.status in _REDIRECTS
+                if follows and (location := response.getheader("Location")):
                     return _redirect_target(url, location)
-                if response.status != http.client.OK:
+                if response.status != http.client.OK and not (self.body is not None and response.status // 100 == 2):
                     raise FetchError(f"{_shown(url)} answered {response.status} {excerpt(response.reason or '', 60)}")
                 document = response.read(self.max_bytes + 1)
         if len(document) > self.max_bytes:

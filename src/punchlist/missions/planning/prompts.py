@@ -241,6 +241,16 @@ def feedback_text(todo: MissionTodo, feedback: str, earlier: Sequence[str] = (),
     return "\n\n".join(parts)
 
 
+def results_text(todo: MissionTodo, results: Sequence[tuple[str, str]]) -> str:
+    """The results of the work that the owner delegated without waiting, as (agent, result)."""
+    parts = [f"Results for: {_sentence(todo.title)}"]
+    parts += [f"{_line(agent)}:\n{block_quote(text)}" for agent, text in results]
+    parts += _todo_parts(todo)
+    parts.append("Continue the work with these results and report back when done.")
+    parts.append(f"(TODO id {todo.id}. Your answer is your report.)")
+    return "\n\n".join(parts)
+
+
 def _todo_block(text: str) -> str:
     """A text of the current todo. One that is too long says where the rest is."""
     shown = _block(text)

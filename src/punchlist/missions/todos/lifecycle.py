@@ -36,6 +36,8 @@ class TodoAction(StrEnum):
     # These do not change the status.
     EXTEND = "extend"
     REPRIORITIZE = "reprioritize"
+    # Continue work that no run does any more.
+    RESUME = "resume"
     EDIT = "edit"
     # Of an ended todo: back into the default views.
     UNARCHIVE = "unarchive"
@@ -68,6 +70,7 @@ MISSION: Final = Lifecycle(
         (TodoStatus.PENDING, TodoAction.DEMOTE): TodoStatus.BACKLOG,
         (TodoStatus.PENDING, TodoAction.START): TodoStatus.IN_PROGRESS,
         (TodoStatus.IN_PROGRESS, TodoAction.COMPLETE): TodoStatus.COMPLETED,
+        (TodoStatus.IN_PROGRESS, TodoAction.RESUME): TodoStatus.IN_PROGRESS,
         **{(status, TodoAction.CANCEL): TodoStatus.CANCELLED for status in TodoStatus if status in OPEN},
         **{
             (status, action): status
@@ -88,6 +91,7 @@ MISSION: Final = Lifecycle(
         TodoAction.CANCEL: MEMBERS,
         TodoAction.EXTEND: LEADS,
         TodoAction.REPRIORITIZE: LEADS,
+        TodoAction.RESUME: LEADS,
         TodoAction.EDIT: LEADS,
         TodoAction.UNARCHIVE: LEADS,
     },

@@ -42,7 +42,7 @@ _EMPTY: Final[dict[str, Any]] = {
 """The values of cleared fields that are not None."""
 
 FIELDS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
-    **dict.fromkeys(("promote", "demote", "start", "cancel", "unarchive"), ((), ())),
+    **dict.fromkeys(("promote", "demote", "start", "cancel", "resume", "unarchive"), ((), ())),
     "extend": (("deadline",), ()),
     "reprioritize": (("priority",), ()),
     "edit": ((), (*EDITABLE, "clear", "version")),

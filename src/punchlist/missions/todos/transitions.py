@@ -159,15 +159,20 @@ def answer_escalations(write: MissionWrite, todo: MissionTodo, answer: str, kind
             advance_escalation(permitted, escalation, EscalationAction.ANSWER, reason, **given)
 
 
-def enqueue_execution(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
-    """Queue the run in which the pillar's owner works on the todo, in the pillar's TODO chat."""
+def enqueue_execution(
+    tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str, message: str = ""
+) -> Run:
+    """Queue the run in which the pillar's owner works on the todo, in the pillar's TODO chat.
+
+    `message` is feedback for the owner on earlier work.
+    """
     return runs.enqueue(
         tx,
         scope,
         kind=RunKind.EXECUTE,
         conversation_id=pillar.todo_conversation_id,
         agent=PILLAR_OWNER,
-        request={"todoId": todo.id, "title": todo.title},
+        request={"todoId": todo.id, "title": todo.title, **({"message": message} if message else {})},
         mission_id=todo.mission_id,
         pillar_id=todo.pillar_id,
         todo_id=todo.id,

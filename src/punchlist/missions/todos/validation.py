@@ -34,6 +34,7 @@ UPDATES: Final = {
         TodoAction.CANCEL,
         TodoAction.EXTEND,
         TodoAction.REPRIORITIZE,
+        TodoAction.RESUME,
     )
 }
 TARGETS: Final = {"pending": TodoStatus.PENDING, "backlog": TodoStatus.BACKLOG}

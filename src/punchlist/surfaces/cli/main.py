@@ -33,6 +33,7 @@ GROUPS: Final = {
     "Lists": {
         "todos": "todos:app",
         "inbox": "inbox:app",
+        "notify": "notify:app",
         "import": "import_export:import_",
         "export": "import_export:export",
     },

@@ -1,0 +1,1 @@
+"""Tell people about the requests in their inbox."""

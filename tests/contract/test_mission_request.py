@@ -65,7 +65,7 @@ class KeptRequests:
 
     @property
     def states(self) -> list[str]:
-        return ["".join(message.text for message in one.messages[one.stable :]) for one in self.requests]  # type: ignore[union-attr]
+        return ["".join(message.text for message in one.messages[one.stable :]) for one in self.requests]
 
 
 def build(store: Store, folder: Path) -> Services:

@@ -15,7 +15,7 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.storage.store import Store
 from punchlist.toolcalls import model
 from punchlist.toolcalls.approvals import ApprovalOutcome
-from punchlist.toolcalls.batch import CallEntry
+from punchlist.toolcalls.batch import BatchedCall
 from punchlist.toolcalls.lifecycle import TOOL_CALL, CallAction, CallStatus
 from punchlist.toolcalls.policy import Mode
 
@@ -72,7 +72,7 @@ def test_each_state_has_the_fields_that_it_needs_and_no_others() -> None:
     }
 
 
-async def brought_to(desk: Desk, status: CallStatus) -> CallEntry:
+async def brought_to(desk: Desk, status: CallStatus) -> BatchedCall:
     """A call `a` in this state, which is on record."""
     if status is CallStatus.SCHEDULED:
         desk.scheduler.schedule(request("hold", {"name": "first"}, "first"))

@@ -10,7 +10,7 @@ from tests.contract.toolcalls import Desk, request, run, soon, stored, until, wa
 from punchlist.storage.store import Store
 from punchlist.toolcalls import batch as batches
 from punchlist.toolcalls.approvals import ApprovalOutcome
-from punchlist.toolcalls.batch import CallBatch, CallEntry
+from punchlist.toolcalls.batch import BatchedCall, CallBatch
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import CancelledToolCall, ErroredToolCall, SuccessfulToolCall, ToolCallRequest
 from punchlist.toolcalls.policy import Mode, Rule, Verdict
@@ -265,7 +265,7 @@ def test_a_thousand_calls_one_after_the_other() -> None:
 def test_many_ways_to_one_call_are_not_all_walked(monkeypatch: pytest.MonkeyPatch) -> None:
     looks, look = 0, batches._is_settled
 
-    def counted(entry: CallEntry) -> bool:
+    def counted(entry: BatchedCall) -> bool:
         nonlocal looks
         looks += 1
         assert looks < 10_000

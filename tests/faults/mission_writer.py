@@ -62,6 +62,18 @@ class Member:
         waiting = self.todos.list(SLUG, status={TodoStatus.BACKLOG}).items
         return self.todos.update(self.scope, SLUG, self.random.choice(waiting).id, TodoAction.PROMOTE, "now").todo.id
 
+    def shuffle(self, time: int) -> str:
+        """Swap two todos, or add a sub-item to one."""
+        there = self.todos.list(SLUG, status={TodoStatus.BACKLOG, TodoStatus.PENDING}).items
+        pending = self.random.choice([todo for todo in there if todo.status is TodoStatus.PENDING])
+        waiting = self.random.choice([todo for todo in there if todo.status is TodoStatus.BACKLOG])
+        if time % 3 == 2:
+            parent = pending.parent_id or pending.id
+            new = NewMissionTodo(BUILD, f"part {time} of {self.number}", parent_id=parent)
+            return f"part {self.todos.create(self.scope, SLUG, new).todo.id}"
+        self.todos.swap(self.scope, SLUG, pending.id, waiting.id, f"by {self.number}")
+        return f"swap {pending.id}"
+
     def reprioritize(self, time: int) -> str:
         (todo,) = self.todos.list(SLUG).items
         reason = f"change {time} of {self.number}"

@@ -118,6 +118,24 @@ def test_of_all_who_promote_at_once_as_many_do_as_there_are_slots(crew: Crew, st
     sound(team)
 
 
+@pytest.mark.spec("M2", "M18", "X7")
+def test_swaps_and_sub_items_of_many_keep_full_lists_exactly_full(crew: Crew, store: Store, database: str) -> None:
+    team = developer_experience(store, active=10, backlog=12)
+    for _ in range(20):
+        team.create()
+    outcomes = crew.go(Task(database, "shuffle", 12), 4)
+    assert len(outcomes) == 48
+    assert set(codes(outcomes)) <= {"ok", REFUSED}
+    parts = [detail for detail in made(outcomes) if detail.startswith("part ")]
+    assert len(parts) == 2
+    assert counted(team) == (10, 12)
+    swaps = len(made(outcomes)) - len(parts)
+    moves = Counter(event.action for event in team.trail())
+    assert (moves["promote"], moves["demote"]) == (swaps, swaps)
+    assert swaps > 0
+    assert check(team.store, SCHEMA_VERSION).problems == []
+
+
 @pytest.mark.spec("M5", "X5")
 def test_of_fifty_parallel_changes_of_one_todo_none_is_lost_silently(crew: Crew, store: Store, database: str) -> None:
     team = developer_experience(store)

@@ -87,7 +87,7 @@ def start_turn(
     - `queued`: deliver the next queued message
     - none of them: finish what is open in the session, else deliver a queued message
 
-    After the turn, the process goes on with queued messages. `folder` is the workspace; default: the current folder.
+    After the turn, the process delivers queued messages. `folder` is the workspace; default: the current folder.
     Raises `Conflict` if a process works in the session already, `TurnNotStarted` or the error of the process (no model,
     nothing to resume) if it begins no turn.
     """

@@ -102,7 +102,7 @@ class _Item:
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class _MarkdownBlock:
     """A fenced code block, or a comment."""
 
     number: int
@@ -126,7 +126,7 @@ class _Parser:
         self._items: list[_Item] = []
         self._open: list[_Item] = []
         self._counts: dict[str, int] = {}
-        self._block: _Block | None = None
+        self._block: _MarkdownBlock | None = None
 
     def feed(self, number: int, line: str) -> None:
         item = _ITEM.fullmatch(line)
@@ -196,10 +196,10 @@ class _Parser:
         return self._reader.result()
 
 
-def _start_block(number: int, line: str, item_indent: int) -> _Block | None:
+def _start_block(number: int, line: str, item_indent: int) -> _MarkdownBlock | None:
     if fence := _FENCE.match(line):
-        return _Block(number, fence[1], item_indent)
-    return _Block(number, "", item_indent) if _COMMENT.match(line) and "-->" not in line else None
+        return _MarkdownBlock(number, fence[1], item_indent)
+    return _MarkdownBlock(number, "", item_indent) if _COMMENT.match(line) and "-->" not in line else None
 
 
 def _indent_width(line: str) -> int:

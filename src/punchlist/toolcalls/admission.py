@@ -13,7 +13,7 @@ from punchlist.errors import InvalidInput, NotAllowed
 from punchlist.kernel.actors import Actor
 from punchlist.kernel.clock import Clock
 from punchlist.toolcalls.approvals import ApprovalQuestion
-from punchlist.toolcalls.batch import CallBatch, CallEntry
+from punchlist.toolcalls.batch import BatchedCall, CallBatch
 from punchlist.toolcalls.call_order import dependencies_first
 from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation
 from punchlist.toolcalls.lifecycle import ENDED, CallAction, CallStatus
@@ -21,7 +21,7 @@ from punchlist.toolcalls.model import CallError, ErroredToolCall, ScheduledToolC
 from punchlist.toolcalls.policy import Verdict
 from punchlist.toolcalls.validation import CallValidator, ValidatedCall
 
-Duplicates = dict[tuple[str, tuple[str, ...]], CallEntry]
+Duplicates = dict[tuple[str, tuple[str, ...]], BatchedCall]
 
 
 class CallAdmission:
@@ -80,7 +80,7 @@ class CallAdmission:
             raise NotAllowed(f"Call {request.call_id} can no longer run: {validated.decision.why}.")
         return validated
 
-    def _validate(self, entry: CallEntry, problem: CallError | None, duplicates: Duplicates, now: datetime) -> None:
+    def _validate(self, entry: BatchedCall, problem: CallError | None, duplicates: Duplicates, now: datetime) -> None:
         if entry.call.status in ENDED:
             # A dependency was rejected, and that has ended this call.
             return
@@ -106,12 +106,12 @@ class CallAdmission:
             _put_in_order(entry)
             self._ask_or_queue(entry, validated, now)
 
-    def queue(self, entry: CallEntry, now: datetime) -> None:
+    def queue(self, entry: BatchedCall, now: datetime) -> None:
         """Queue a call that ran together with an identical one, which no longer runs for both."""
         if entry.validated is not None and self._follow_dependencies(entry, now):
             self._ask_or_queue(entry, entry.validated, now)
 
-    def _follow_dependencies(self, entry: CallEntry, now: datetime) -> bool:
+    def _follow_dependencies(self, entry: BatchedCall, now: datetime) -> bool:
         """Block the call until its dependencies have ended. False when one of them has failed already."""
         for call_id in dict.fromkeys(entry.request.depends_on):
             if call_id in self._calls.open:
@@ -122,7 +122,7 @@ class CallAdmission:
                 return False
         return True
 
-    def _ask_or_queue(self, entry: CallEntry, validated: ValidatedCall, now: datetime) -> None:
+    def _ask_or_queue(self, entry: BatchedCall, validated: ValidatedCall, now: datetime) -> None:
         if validated.question is None:
             self._calls.mark_ready(entry)
             return
@@ -132,7 +132,7 @@ class CallAdmission:
         self._watch_approvals()
 
 
-def _shares_result(entry: CallEntry, duplicate: CallEntry | None) -> bool:
+def _shares_result(entry: BatchedCall, duplicate: BatchedCall | None) -> bool:
     """Let the call share the result of an identical one, if nothing changes in between."""
     if duplicate is None or duplicate.call.status in ENDED:
         return False
@@ -144,7 +144,7 @@ def _shares_result(entry: CallEntry, duplicate: CallEntry | None) -> bool:
     return True
 
 
-def _put_in_order(entry: CallEntry) -> None:
+def _put_in_order(entry: BatchedCall) -> None:
     if entry.batch.order is not None:
         entry.batch.order.add(entry)
 

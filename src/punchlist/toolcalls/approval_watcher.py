@@ -14,7 +14,7 @@ from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import Clock
 from punchlist.toolcalls import approvals
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, OnExpiry
-from punchlist.toolcalls.batch import CallEntry
+from punchlist.toolcalls.batch import BatchedCall
 from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation
 from punchlist.toolcalls.lifecycle import TOOL_CALL, CallAction
 from punchlist.toolcalls.listeners import AskPerson, Journal
@@ -144,7 +144,7 @@ class ApprovalResponder:
         self._journal = journal
         self._clock = clock
 
-    def check(self, entry: CallEntry, answer: ApprovalAnswer) -> ValidatedCall:
+    def check(self, entry: BatchedCall, answer: ApprovalAnswer) -> ValidatedCall:
         """The call as the answer would change it. Raises when the answer is not usable."""
         assert isinstance(entry.call, WaitingToolCall)
         assert entry.validated is not None
@@ -156,7 +156,7 @@ class ApprovalResponder:
             self._validator.check_unchanged(entry.validated, answer.shown)
         return entry.validated
 
-    def apply(self, entry: CallEntry, answer: ApprovalAnswer) -> None:
+    def apply(self, entry: BatchedCall, answer: ApprovalAnswer) -> None:
         validated = self.check(entry, answer)
         call = entry.call
         assert isinstance(call, WaitingToolCall)
@@ -184,7 +184,7 @@ class ApprovalResponder:
             elif decision.verdict is Verdict.DENY:
                 self._calls.end(cancellation(entry, f"Denied: {decision.why}.", self._clock()))
 
-    def _approve(self, entry: CallEntry, validated: ValidatedCall, answer: ApprovalAnswer) -> None:
+    def _approve(self, entry: BatchedCall, validated: ValidatedCall, answer: ApprovalAnswer) -> None:
         entry.validated = validated
         scheduled = ScheduledToolCall(validated.request, validated.tool, approvals.permission_from_answer(answer))
         entry.request = validated.request

@@ -20,7 +20,7 @@ _SETTLED: Final = ENDED | {CallStatus.AWAITING_APPROVAL}
 
 
 @dataclass(slots=True, eq=False)
-class CallEntry:
+class BatchedCall:
     """One call. Only the scheduler changes it, and only on the event loop."""
 
     call: ToolCall
@@ -34,11 +34,11 @@ class CallEntry:
     """When the call is stopped; after it was stopped, when the scheduler gives it up. In event loop time."""
     stop_reason: str | CallError | None = None
     """Why the call is being stopped: the reason of a cancellation, or the error of a time limit."""
-    blocked_by: set[CallEntry] = field(default_factory=set)
+    blocked_by: set[BatchedCall] = field(default_factory=set)
     """Calls that must end first: its dependencies, its leader, and the calls before it in the order of the batch."""
-    followers: list[CallEntry] = field(default_factory=list)
+    followers: list[BatchedCall] = field(default_factory=list)
     """The calls that are blocked by this one."""
-    leader: CallEntry | None = None
+    leader: BatchedCall | None = None
     """The identical call of the same batch that runs for both."""
     waited: bool = False
     """It came after another call of its batch."""
@@ -48,21 +48,21 @@ class CallEntry:
     def __post_init__(self) -> None:
         self.request = self.call.request
 
-    def follow(self, other: CallEntry) -> None:
+    def follow(self, other: BatchedCall) -> None:
         self.waited = True
         if other not in self.blocked_by:
             self.blocked_by.add(other)
             other.followers.append(self)
 
-    def unfollow(self, other: CallEntry) -> None:
+    def unfollow(self, other: BatchedCall) -> None:
         self.blocked_by.discard(other)
 
-    def needs(self, other: CallEntry) -> bool:
+    def needs(self, other: BatchedCall) -> bool:
         """Whether this call cannot run without the other one; otherwise it only comes after it."""
         return other is self.leader or other.request.call_id in self.request.depends_on
 
 
-def awaits_approval(entry: CallEntry) -> bool:
+def awaits_approval(entry: BatchedCall) -> bool:
     """Whether the call, or a call that it directly or indirectly depends on, waits for a person."""
     # Iterative, since chains can be long.
     open_entries, seen = [entry], {entry}
@@ -81,23 +81,23 @@ class BatchOrder:
     """Makes each call of a batch wait for the earlier ones that it could conflict with."""
 
     def __init__(self) -> None:
-        self._calls: list[CallEntry] = []
-        self._order: CallOrder[CallEntry] = CallOrder()
-        self._placed: dict[CallEntry, PlacedCall[CallEntry]] = {}
+        self._calls: list[BatchedCall] = []
+        self._order: CallOrder[BatchedCall] = CallOrder()
+        self._placed: dict[BatchedCall, PlacedCall[BatchedCall]] = {}
 
-    def can_share(self, entry: CallEntry, leader: CallEntry) -> bool:
+    def can_share(self, entry: BatchedCall, leader: BatchedCall) -> bool:
         """Whether a call that is identical to an earlier one can have its result: nothing has changed in between."""
         assert entry.validated is not None
         before = self._order.before(entry.validated.tool.effect, entry.validated.resources)
         return leader in self._placed and not writes_between(self._placed[leader], before)
 
-    def add(self, entry: CallEntry) -> None:
+    def add(self, entry: BatchedCall) -> None:
         """Add the next call. A call that shares the result of another one waits for that one only."""
         self._calls.append(entry)
         if entry.leader is None:
             self._place(entry)
 
-    def _place(self, entry: CallEntry) -> None:
+    def _place(self, entry: BatchedCall) -> None:
         assert entry.validated is not None
         effect, resources = entry.validated.tool.effect, entry.validated.resources
         if not entry.ready:
@@ -106,7 +106,7 @@ class BatchOrder:
                     entry.follow(earlier.call)
         self._placed[entry] = self._order.add(entry, effect, resources)
 
-    def compute_again(self) -> list[CallEntry]:
+    def compute_again(self) -> list[BatchedCall]:
         """Compute the order of the open calls again, after one of them has changed. Returns those that were blocked
         and are no longer."""
         self._order, self._placed = CallOrder(), {}
@@ -134,7 +134,7 @@ class CallBatch:
     ) -> None:
         self.order: BatchOrder | None = BatchOrder() if ordered else None
         """The order in which the calls take effect; None if they need none."""
-        self._entries: list[CallEntry] = []
+        self._entries: list[BatchedCall] = []
         self._flushed = flushed
         self._cancel = cancel
         self._open = 0
@@ -142,7 +142,7 @@ class CallBatch:
         self._all_ended = asyncio.Event()
         self._changed = asyncio.Event()
 
-    def add(self, entry: CallEntry) -> None:
+    def add(self, entry: BatchedCall) -> None:
         self._entries.append(entry)
         self._open += 1
 
@@ -196,47 +196,47 @@ class CallBatch:
         return self.ended().__await__()
 
 
-_EXECUTING: Final[ContextVar[tuple[CallEntry, ...]]] = ContextVar("executing_calls", default=())
+_EXECUTING: Final[ContextVar[tuple[BatchedCall, ...]]] = ContextVar("executing_calls", default=())
 
 
-def mark_executing(entry: CallEntry) -> None:
+def mark_executing(entry: BatchedCall) -> None:
     """Note in the current task that it runs this call."""
     _EXECUTING.set((*executing_calls(), entry))
 
 
-def executing_calls() -> tuple[CallEntry, ...]:
+def executing_calls() -> tuple[BatchedCall, ...]:
     """The calls whose tools are running the current code, of any scheduler, the innermost last."""
     return tuple([entry for entry in _EXECUTING.get() if entry.call.status is CallStatus.EXECUTING])
 
 
-def waits_for_itself(running: CallEntry) -> InvalidInput:
+def waits_for_itself(running: BatchedCall) -> InvalidInput:
     return InvalidInput(
         f"The tool {running.request.tool} (call {running.request.call_id}) uses the scheduler that runs it, and would "
         "wait for itself. Call the other tool's function directly, or use a scheduler of its own."
     )
 
 
-def _is_settled(entry: CallEntry) -> bool:
+def _is_settled(entry: BatchedCall) -> bool:
     return entry.call.status in _SETTLED or (entry.call.status is CallStatus.SCHEDULED and awaits_approval(entry))
 
 
 class CallTimeouts:
     """One timer for all running calls: a timer for each would cost more than a short call does."""
 
-    def __init__(self, on_timeout: Callable[[CallEntry], None]) -> None:
+    def __init__(self, on_timeout: Callable[[BatchedCall], None]) -> None:
         self._on_timeout = on_timeout
-        self._watched: set[CallEntry] = set()
+        self._watched: set[BatchedCall] = set()
         self._next = math.inf
         self._timer: asyncio.TimerHandle | None = None
 
-    def watch(self, entry: CallEntry, deadline: float) -> None:
+    def watch(self, entry: BatchedCall, deadline: float) -> None:
         """Set or change the deadline of a call."""
         entry.deadline = deadline
         self._watched.add(entry)
         if deadline < self._next:
             self._set_timer(deadline)
 
-    def forget(self, entry: CallEntry) -> None:
+    def forget(self, entry: BatchedCall) -> None:
         self._watched.discard(entry)
         if not self._watched and self._timer is not None:
             self._timer.cancel()

@@ -12,7 +12,7 @@ from punchlist.errors import Conflict, IllegalTransition, NotFound
 from punchlist.kernel.actors import SYSTEM, Actor
 from punchlist.kernel.lifecycle import NEW
 from punchlist.toolcalls.approvals import ApprovalAnswer
-from punchlist.toolcalls.batch import CallBatch, CallEntry
+from punchlist.toolcalls.batch import BatchedCall, CallBatch
 from punchlist.toolcalls.concurrency import CallSlots, ResourceLocks
 from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, CallAction, CallStatus, UnfinishedCode
 from punchlist.toolcalls.listeners import Journal, Listeners
@@ -40,7 +40,7 @@ class NotWaiting(IllegalTransition, Conflict):
 class CallEnding(NamedTuple):
     """The last step of a call."""
 
-    entry: CallEntry
+    entry: BatchedCall
     action: CallAction
     call: CompletedToolCall
     actor: Actor = SYSTEM
@@ -57,11 +57,11 @@ class CallTable:
         self._journal = journal
         self._listeners = listeners
         self._listened = listeners.on_transition is not None or listeners.on_tool_calls_update is not None
-        self.open: dict[str, CallEntry] = {}
+        self.open: dict[str, BatchedCall] = {}
         self.ended: dict[str, CallStatus] = {}
         self._unreported: list[CompletedToolCall] = []
-        self._ready: list[CallEntry] = []
-        self.detached: list[CallEntry] = []
+        self._ready: list[BatchedCall] = []
+        self.detached: list[BatchedCall] = []
         self._locks = ResourceLocks()
         self._slots = CallSlots(concurrent)
 
@@ -71,7 +71,7 @@ class CallTable:
     def awaiting_approval(self) -> list[WaitingToolCall]:
         return [entry.call for entry in self.open.values() if isinstance(entry.call, WaitingToolCall)]
 
-    def waiting_entry(self, call_id: str) -> CallEntry:
+    def waiting_entry(self, call_id: str) -> BatchedCall:
         entry = self.open.get(call_id)
         if entry is None and call_id not in self.ended:
             raise NotFound(f"There is no call {call_id!r}.")
@@ -82,23 +82,23 @@ class CallTable:
 
     # --- steps ------------------------------------------------------------------------------------------
 
-    def receive(self, request: ToolCallRequest, batch: CallBatch, at: datetime, actor: Actor) -> CallEntry:
-        entry = CallEntry(ValidatingToolCall(request), batch)
+    def receive(self, request: ToolCallRequest, batch: CallBatch, at: datetime, actor: Actor) -> BatchedCall:
+        entry = BatchedCall(ValidatingToolCall(request), batch)
         TOOL_CALL.advance(NEW, CallAction.RECEIVE, actor.role)
         self.open[request.call_id] = entry
         batch.add(entry)
         self._report(Transition(at, CallAction.RECEIVE, None, entry.call, actor, ""))
         return entry
 
-    def restore(self, call: WaitingToolCall, validated: ValidatedCall, batch: CallBatch) -> CallEntry:
+    def restore(self, call: WaitingToolCall, validated: ValidatedCall, batch: CallBatch) -> BatchedCall:
         """Add a stored call that waits for approval, without a transition."""
-        self.open[call.request.call_id] = entry = CallEntry(call, batch, validated)
+        self.open[call.request.call_id] = entry = BatchedCall(call, batch, validated)
         batch.add(entry)
         return entry
 
     def advance(
         self,
-        entry: CallEntry,
+        entry: BatchedCall,
         action: CallAction,
         call: ToolCall,
         at: datetime,
@@ -120,13 +120,13 @@ class CallTable:
 
     # --- starting ---------------------------------------------------------------------------------------
 
-    def mark_ready(self, entry: CallEntry) -> None:
+    def mark_ready(self, entry: BatchedCall) -> None:
         """Queue a call for its resources and a slot, unless it is blocked."""
         if not entry.blocked_by and not entry.ready:
             entry.ready = True
             self._ready.append(entry)
 
-    def startable(self) -> Iterator[CallEntry]:
+    def startable(self) -> Iterator[BatchedCall]:
         """The calls that can start now; each has a slot."""
         if self._ready:
             self._queue_ready()
@@ -176,7 +176,7 @@ class CallTable:
                 elif follower.call.status is CallStatus.SCHEDULED:
                     self.mark_ready(follower)
 
-    def _remove(self, entry: CallEntry, call: CompletedToolCall) -> None:
+    def _remove(self, entry: BatchedCall, call: CompletedToolCall) -> None:
         call_id = entry.request.call_id
         del self.open[call_id]
         self.ended[call_id] = call.status
@@ -187,7 +187,7 @@ class CallTable:
             self._slots.queue(freed, self.open[freed].request.priority)
         entry.batch.call_ended()
 
-    def _ending_of_duplicate(self, follower: CallEntry, leader: CompletedToolCall) -> CallEnding:
+    def _ending_of_duplicate(self, follower: BatchedCall, leader: CompletedToolCall) -> CallEnding:
         """The ending of a call whose identical leader ran for both."""
         request, reason = follower.request, f"identical to {leader.request.call_id}"
         if isinstance(leader, CancelledToolCall):
@@ -199,7 +199,7 @@ class CallTable:
         action = CallAction.SUCCEED if isinstance(leader, SuccessfulToolCall) else CallAction.FAIL
         return CallEnding(follower, action, replace(leader, request=request), reason=reason)
 
-    def detach_duplicates(self, entry: CallEntry) -> None:
+    def detach_duplicates(self, entry: BatchedCall) -> None:
         """Let the calls that are identical to this one continue without it; the first of them leads the others."""
         duplicates = [each for each in entry.followers if each.leader is entry and each.call.status not in ENDED]
         if not duplicates:
@@ -222,7 +222,7 @@ class CallTable:
                 if entry.call.status is CallStatus.SCHEDULED and entry not in self.detached:
                     self.mark_ready(entry)
 
-    def take_detached(self) -> list[CallEntry]:
+    def take_detached(self) -> list[BatchedCall]:
         """Calls that must be scheduled again, since their leader no longer runs for them."""
         detached, self.detached = self.detached, []
         return [entry for entry in detached if entry.call.status not in ENDED]
@@ -238,11 +238,11 @@ class CallTable:
         return not self.open and bool(self._unreported)
 
 
-def cancellation(entry: CallEntry, reason: str, at: datetime, actor: Actor = SYSTEM) -> CallEnding:
+def cancellation(entry: BatchedCall, reason: str, at: datetime, actor: Actor = SYSTEM) -> CallEnding:
     return CallEnding(entry, CallAction.CANCEL, CancelledToolCall(entry.request, reason, at), actor, reason)
 
 
-def not_started(entry: CallEntry, at: datetime) -> CallEnding:
+def not_started(entry: BatchedCall, at: datetime) -> CallEnding:
     """The ending of a call that must come after one that is unfinished."""
     ended = CancelledToolCall(entry.request, NOT_STARTED, at, not_started=True)
     return CallEnding(entry, CallAction.CANCEL, ended, reason=NOT_STARTED)

@@ -34,8 +34,8 @@ from punchlist.toolcalls.approvals import (
     ApprovalQuestion,
 )
 from punchlist.toolcalls.batch import (
+    BatchedCall,
     CallBatch,
-    CallEntry,
     CallTimeouts,
     awaits_approval,
     executing_calls,
@@ -240,7 +240,7 @@ class CoreToolScheduler:
 
     # --- execution --------------------------------------------------------------------------------------
 
-    def _start(self, entry: CallEntry) -> None:
+    def _start(self, entry: BatchedCall) -> None:
         validated = entry.validated
         assert validated is not None
         request, tool, now = entry.request, validated.tool, self._clock()
@@ -253,7 +253,7 @@ class CoreToolScheduler:
         running = RunningCall(request.call_id, self._environment, deadline, self._listeners.output, loop)
         entry.task = loop.create_task(self._run(entry, validated, running))
 
-    async def _run(self, entry: CallEntry, validated: ValidatedCall, running: RunningCall) -> None:
+    async def _run(self, entry: BatchedCall, validated: ValidatedCall, running: RunningCall) -> None:
         outcome: ToolResult | CallError | str
         entry.started = True
         mark_executing(entry)
@@ -272,7 +272,7 @@ class CoreToolScheduler:
         if entry.call.status is CallStatus.EXECUTING:
             self._finish(entry, entry.stop_reason or outcome)
 
-    def _finish(self, entry: CallEntry, outcome: ToolResult | CallError | str) -> None:
+    def _finish(self, entry: BatchedCall, outcome: ToolResult | CallError | str) -> None:
         self._timeouts.forget(entry)
         call, now = entry.call, self._clock()
         assert isinstance(call, ExecutingToolCall)
@@ -293,7 +293,7 @@ class CoreToolScheduler:
     def _limit(self, validated: ValidatedCall) -> float:
         return validated.request.timeout or validated.tool.time_limit or self._environment.time_limit
 
-    def _on_timeout(self, entry: CallEntry) -> None:
+    def _on_timeout(self, entry: BatchedCall) -> None:
         if entry.stop_reason is not None:
             # It was stopped and has not ended: give it up, so that other calls can continue.
             self._finish(entry, entry.stop_reason)
@@ -301,7 +301,7 @@ class CoreToolScheduler:
             limit = self._limit(entry.validated)
             self._stop(entry, CallError("timed_out", f"The call exceeded its time limit of {limit:g} s and was ended."))
 
-    def _stop(self, entry: CallEntry, reason: str | CallError) -> None:
+    def _stop(self, entry: BatchedCall, reason: str | CallError) -> None:
         """Cancel the task of a running call."""
         if entry.stop_reason is None and entry.task is not None:
             entry.stop_reason = reason

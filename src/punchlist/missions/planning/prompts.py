@@ -242,7 +242,7 @@ def feedback_text(todo: MissionTodo, feedback: str, earlier: Sequence[str] = (),
 
 
 def _todo_block(text: str) -> str:
-    """A text of the todo at hand. One that is too long says where the rest is."""
+    """A text of the current todo. One that is too long says where the rest is."""
     shown = _block(text)
     if len(text.strip()) <= MAX_BLOCK_LENGTH:
         return shown

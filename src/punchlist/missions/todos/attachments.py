@@ -95,7 +95,7 @@ def path_problem(path: object) -> str | None:
     pure = PurePosixPath(text)
     if pure.is_absolute() or PureWindowsPath(text).drive or text.startswith(("~", "\\")):
         return "must be relative to the workspace"
-    return "must stay inside of the workspace" if ".." in pure.parts or ".." in text.split("\\") else None
+    return "must stay inside the workspace" if ".." in pure.parts or ".." in text.split("\\") else None
 
 
 def _check_member(scope: MissionScope) -> None:

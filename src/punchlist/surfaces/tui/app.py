@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval, Severity
     from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
     from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
-    from punchlist.surfaces.tui.todo_panel import TodoChange
+    from punchlist.surfaces.tui.todo_panel import TodoEdit
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -227,7 +227,7 @@ class PunchlistApp(App[str]):
     def interrupt(self, session: str) -> None:
         self.act(self.backend.interrupt, session)
 
-    def change_todo(self, session: str, change: TodoChange) -> None:
+    def change_todo(self, session: str, change: TodoEdit) -> None:
         self.act(self.backend.change_todo, session, change)
 
     def answer_approval(
@@ -372,6 +372,14 @@ class PunchlistApp(App[str]):
         from punchlist.surfaces.tui.key_sheet import show_keys
 
         show_keys(self)
+
+    def action_copy_mode(self) -> None:
+        from punchlist.surfaces.tui.copy_screen import CopyScreen, transcript_text
+
+        if self.conversation is None:
+            self.say("Open a conversation first; copy mode shows its text.", "warning")
+        else:
+            self.push_screen(CopyScreen(transcript_text(self.conversation.history.entries)))
 
     # --- quitting -----------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from punchlist.app import Services
     from punchlist.surfaces.tui.entries import CallEntry
-    from punchlist.surfaces.tui.todo_panel import TodoChange
+    from punchlist.surfaces.tui.todo_panel import TodoEdit
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
     from punchlist.views.inbox_model import InboxItem
 
@@ -266,7 +266,7 @@ class Backend:
     def todos(self, session: str) -> TodoList:
         return self.services.todos.list(self.scope(session))
 
-    def change_todo(self, session: str, change: TodoChange) -> None:
+    def change_todo(self, session: str, change: TodoEdit) -> None:
         todos, scope, reference = self.services.todos, self.scope(session), str(change.number)
         match change.action:
             case "add":

@@ -25,7 +25,7 @@ EDIT: Final = "edit"
 
 
 @dataclass(frozen=True, slots=True)
-class TodoChange:
+class TodoEdit:
     """What the person wants to change."""
 
     action: str
@@ -90,14 +90,14 @@ class TodoPanel(Vertical):
     """
 
     class Changed(Message):
-        def __init__(self, change: TodoChange) -> None:
+        def __init__(self, change: TodoEdit) -> None:
             super().__init__()
             self.change = change
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._todos: TodoList | None = None
-        self._editing: TodoChange | None = None
+        self._editing: TodoEdit | None = None
 
     def compose(self) -> ComposeResult:
         yield Static(markup=False, id="progress")
@@ -162,28 +162,28 @@ class TodoPanel(Vertical):
     def act(self, action: str) -> None:
         item = self.selected
         if action == ADD:
-            self._edit(TodoChange(ADD))
+            self._edit(TodoEdit(ADD))
         elif action == "undo":
-            self.post_message(self.Changed(TodoChange("undo")))
+            self.post_message(self.Changed(TodoEdit("undo")))
         elif item is None:
             return
         elif action == EDIT:
-            self._edit(TodoChange(EDIT, item.number), item.title)
+            self._edit(TodoEdit(EDIT, item.number), item.title)
         elif action in ("up", "down"):
             self._move(item, -1 if action == "up" else 1)
         elif action == "complete" and not item.is_open:
-            self.post_message(self.Changed(TodoChange("reopen", item.number)))
+            self.post_message(self.Changed(TodoEdit("reopen", item.number)))
         else:
-            self.post_message(self.Changed(TodoChange(action, item.number)))
+            self.post_message(self.Changed(TodoEdit(action, item.number)))
 
     def _move(self, item: NumberedTodo, step: int) -> None:
         assert self._todos is not None
         siblings = [other.number for other in self._todos.items if other.list == item.list]
         position = siblings.index(item.number) + step
         if 0 <= position < len(siblings):
-            self.post_message(self.Changed(TodoChange("move", item.number, position=position + 1)))
+            self.post_message(self.Changed(TodoEdit("move", item.number, position=position + 1)))
 
-    def _edit(self, change: TodoChange, text: str = "") -> None:
+    def _edit(self, change: TodoEdit, text: str = "") -> None:
         self._editing = change
         self._input.value = text
         self._input.add_class("-shown")
@@ -194,7 +194,7 @@ class TodoPanel(Vertical):
         change, text = self._editing, event.value.strip()
         self._close_input()
         if change is not None and text:
-            self.post_message(self.Changed(TodoChange(change.action, change.number, text)))
+            self.post_message(self.Changed(TodoEdit(change.action, change.number, text)))
 
     def on_key(self, event: events.Key) -> None:
         if event.key == "escape" and self._editing is not None:

@@ -23,7 +23,7 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.surfaces.tui.completion import Completion, CompletionKind, token_at
 from punchlist.surfaces.tui.composer_source import SessionSource
-from punchlist.surfaces.tui.display_text import assemble, block, cut
+from punchlist.surfaces.tui.display_text import assemble, block, cut, fold, hang, line
 from punchlist.surfaces.tui.entry_lines import entry_lines
 from punchlist.surfaces.tui.external_editor import edit_text
 from punchlist.surfaces.tui.line_modes.ansi_lines import ansi
@@ -75,16 +75,12 @@ class InlineOutput:
             self._add(Content.styled(part, _LEVELS[level]).wrap(columns()))
 
     def ask_approval(self, approval: PendingApproval) -> None:
-        self._add(
-            [
-                assemble(
-                    ("◆ ", "bold $needs-you"), f"{visible(approval.tool)} needs your approval: ", visible(approval.why)
-                )
-            ]
-        )
+        sign = Content.styled("◆ ", "bold $needs-you")
+        self._add(hang(Content(f"{line(approval.tool)} needs your approval: {line(approval.why)}"), columns(), sign))
         for part in block(approval.question).split("\n"):
-            self._add(Content(f"  {part}").fold(columns()) if part else [Content("")])
-        self._add([Content.styled(f"  {visible(choice)}", "$quiet") for choice in answer_choices(approval)])
+            self._add(fold(Content(part), columns(), "  "))
+        for choice in answer_choices(approval):
+            self._add(hang(Content.styled(line(choice), "$quiet"), columns(), "  "))
 
     def ask(self, question: Question) -> None:
         if isinstance(question, ConfirmAction):
@@ -96,7 +92,7 @@ class InlineOutput:
         self._add([Content.styled("  yes or no", "$quiet")])
 
     def _add(self, lines: Sequence[Content]) -> None:
-        self._lines += [ansi(line, color=self._color) for line in lines]
+        self._lines += [ansi(each, color=self._color) for each in lines]
 
 
 class InlineChat:
@@ -174,7 +170,7 @@ class InlineChat:
         above = above[-max(height - len(prompt) - len(candidates) - 1, 0) :] if height > len(prompt) + 1 else []
         lines = [*above, *prompt[-height:], *candidates, self._live.status(self._chat, update, room)]
         row = len(above) + cursor[0]
-        shown = [ansi(line, color=self._color) for line in lines]
+        shown = [ansi(each, color=self._color) for each in lines]
         self._screen.update(self._output.take(), shown, (min(row, len(lines) - 1), cursor[1]))
 
     # --- keys -----------------------------------------------------------------------------------------------------

@@ -18,8 +18,14 @@ _PRIORITIES = {"critical": "bold $failed", "high": "$needs-you", "medium": "", "
 SOON_SECONDS = 3 * 86_400
 
 
+def sign(todo: MissionTodo) -> tuple[str, str]:
+    """The sign of a status and its style; a todo in the backlog is pending work."""
+    name = todo.status.value if todo.status.value in SIGNS else "pending"
+    return f"{SIGNS[name]} ", STYLES[name]
+
+
 def card(board: MissionBoard, todo: MissionTodo) -> Content:
-    title = assemble((f"{SIGNS[todo.status]} ", STYLES[todo.status]), line(todo.title, 200))
+    title = assemble(sign(todo), line(todo.title, 200))
     badges = [badge for badge in (_priority(todo), deadline_badge(board, todo), _run(board, todo)) if badge.plain]
     waits = [
         assemble(("\n  ◆ ", "bold $needs-you"), (line(f"{wait.kind}: {wait.text}", 120), "$needs-you"))

@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.surfaces.tui.dialogs import LineDialog
+from punchlist.surfaces.tui.display_text import assemble
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.panels.board_lines import card, header
 from punchlist.surfaces.tui.panels.board_moves import COLUMNS, TITLES, action_problem, column_of, plan_move
@@ -57,7 +58,10 @@ class BoardScreen(PanelScreen[MissionBoard]):
     BoardScreen > Vertical { background: $background; }
     BoardScreen #board-header { height: 1; padding: 0 1; }
     BoardScreen BoardColumn { width: 1fr; height: 1fr; border: round $border-blurred; background: $background; }
-    BoardScreen BoardColumn:focus { border: round $accent; }
+    BoardScreen BoardColumn { border-title-color: $quiet; }
+    BoardScreen BoardColumn:focus { border: round $accent; border-title-color: $accent; }
+    BoardScreen #board-tabs { height: 1; padding: 0 1; display: none; }
+    BoardScreen.-narrow #board-tabs { display: block; }
     BoardScreen.-narrow BoardColumn { display: none; }
     BoardScreen.-narrow BoardColumn.-current { display: block; }
     """
@@ -73,6 +77,7 @@ class BoardScreen(PanelScreen[MissionBoard]):
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(id="board-header", markup=False)
+            yield Static(id="board-tabs", markup=False)
             with Horizontal():
                 yield from self._columns
             yield Footer(compact=True)
@@ -95,6 +100,15 @@ class BoardScreen(PanelScreen[MissionBoard]):
         for column in self._columns:
             column.fill(data)
         self._follow_moved()
+        self._show_tabs()
+
+    def _show_tabs(self) -> None:
+        """The columns that have no room, in one line."""
+        parts = [
+            (f"{column.border_title}  ", "bold $accent" if column.has_class("-current") else "$quiet")
+            for column in self._columns
+        ]
+        self.query_one("#board-tabs", Static).update(assemble(*parts))
 
     def _follow_moved(self) -> None:
         for column in self._columns:
@@ -114,6 +128,7 @@ class BoardScreen(PanelScreen[MissionBoard]):
         for each in self._columns:
             each.set_class(each is column, "-current")
         column.focus()
+        self._show_tabs()
 
     def action_left(self) -> None:
         self._focus(self._columns[max(self._columns.index(self._current) - 1, 0)])

@@ -39,9 +39,11 @@ async def _open_board(app: PunchlistApp, slug: str) -> None:
             slug = missions[0].slug
         elif missions:
             choices = [(mission.slug, mission.name) for mission in missions]
-            app.push_screen(
-                ChoiceDialog("Mission", choices),
-                lambda chosen: app.push_screen(BoardScreen(chosen)) if chosen else None,
-            )
+
+            def open_chosen(chosen: str | None) -> None:
+                if chosen:
+                    app.push_screen(BoardScreen(chosen))
+
+            app.push_screen(ChoiceDialog("Mission", choices), open_chosen)
     if slug:
         app.push_screen(BoardScreen(slug))

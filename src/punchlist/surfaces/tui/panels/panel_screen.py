@@ -40,10 +40,10 @@ class PanelScreen(ModalScreen[None], Generic[T]):
 
     def on_mount(self) -> None:
         self.reload()
-        self.run_worker(self._watch, thread=True, group="watch", exit_on_error=False)
+        self.run_worker(self._watch, thread=True, group="watch")
 
     def reload(self) -> None:
-        self.run_worker(self._load, thread=True, group="load", exclusive=True, exit_on_error=False)
+        self.run_worker(self._load, thread=True, group="load", exclusive=True)
 
     def act(self, work: Callable[[], object], done: str = "") -> None:
         """Call a service in a thread; say what was done, or why it was not."""
@@ -58,7 +58,7 @@ class PanelScreen(ModalScreen[None], Generic[T]):
                     self._tell(done)
                 self._load()
 
-        self.run_worker(run, thread=True, group="act", exit_on_error=False)
+        self.run_worker(run, thread=True, group="act")
 
     def action_close(self) -> None:
         self.dismiss(None)

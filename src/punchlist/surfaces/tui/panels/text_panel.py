@@ -47,5 +47,8 @@ class TextPanel(PanelScreen[T], Generic[T]):
         return max(self.query_one(VerticalScroll).size.width - 2, 20)
 
     def on_resize(self) -> None:
-        if self.data is not None:
-            self.call_after_refresh(lambda: self.data is not None and self.show(self.data))
+        def show_again() -> None:
+            if self.data is not None:
+                self.show(self.data)
+
+        self.call_after_refresh(show_again)

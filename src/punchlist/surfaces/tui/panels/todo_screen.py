@@ -16,11 +16,10 @@ from punchlist.surfaces.tui.entries import Entry
 from punchlist.surfaces.tui.entry_lines import summary_line
 from punchlist.surfaces.tui.figures import format_count, format_seconds
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
-from punchlist.surfaces.tui.panels.board_lines import deadline_text
+from punchlist.surfaces.tui.panels.board_lines import deadline_text, sign
 from punchlist.surfaces.tui.panels.runs_screen import RunsScreen
 from punchlist.surfaces.tui.panels.text_panel import TextPanel
 from punchlist.surfaces.tui.stored_entries import entries_from
-from punchlist.surfaces.tui.theme import SIGNS, STYLES
 from punchlist.views.todo_detail import TodoDetail, read_detail, read_transcript
 
 SHOWN_ENTRIES: Final = 30
@@ -60,9 +59,7 @@ class TodoScreen(TextPanel[TodoPicture]):
 
 def _facts(screen: TodoScreen, detail: TodoDetail, width: int) -> Iterator[Content]:
     todo = detail.todo
-    yield from hang(
-        Content.styled(line(todo.title), "bold"), width, Content.styled(f"{SIGNS[todo.status]} ", STYLES[todo.status])
-    )
+    yield from hang(Content.styled(line(todo.title), "bold"), width, Content.styled(*sign(todo)))
     parts = [Content(f"{todo.status.value}  {todo.priority.value}  {detail.mission.slug}/{detail.pillar}")]
     if todo.deadline is not None:
         parts.append(Content(f"deadline {line(todo.deadline)}"))

@@ -8,7 +8,7 @@
     !`git log --oneline -5`
 
 The file name is the command name. `$1` to `$9` are the arguments, `$ARGUMENTS` is all of them. The person confirms
-shell commands before they run; arguments inside of them are quoted for the shell. A project may come from another
+shell commands before they run; arguments in them are quoted for the shell. A project may come from another
 author, so its commands run only after the person has seen and trusted the content of the file.
 """
 

@@ -53,7 +53,9 @@ async function search() {
   const response = await fetch(`/search?${new URLSearchParams({ q: query.value })}`, { headers: { Fragment: "live" } });
   if (number !== asked || !response.ok) return;
   const found = document.createRange().createContextualFragment(await response.text());
-  results.replaceChildren(...found.querySelectorAll("[data-result]"));
+  const shown = [...found.querySelectorAll("[data-result]")];
+  for (const link of shown) link.setAttribute("role", "option");
+  results.replaceChildren(...shown);
   select(0);
 }
 const links = () => [...results.querySelectorAll("a")];

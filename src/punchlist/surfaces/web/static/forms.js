@@ -35,7 +35,8 @@ document.addEventListener("submit", async (event) => {
   const fields = new FormData(form, event.submitter);
   for (const button of buttons) button.disabled = true;
   try {
-    const answer = await send(form.action, fields);
+    // Not `form.action`: a field of that name would hide it.
+    const answer = await send(form.getAttribute("action"), fields);
     if (answer.message) toast(answer.message, answer.warning);
     const here = new URL(answer.to, location.href);
     if (form.hasAttribute("data-leave") && here.href !== location.href) return location.assign(here);

@@ -1,0 +1,180 @@
+"""`chat --inline` and `chat --plain` in a real terminal: a clean scrollback, and lines of words (X13, S10)."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyte
+import pytest
+
+from punchlist.surfaces.tui.line_modes.answers import QUIET_SECONDS
+from punchlist.surfaces.tui.line_modes.line_editor import LineEditor
+from punchlist.surfaces.tui.line_modes.terminal_keys import KeyDecoder, TypedKey
+
+COLUMNS, LINES = 80, 24
+SCRIPT = """\
+- calls: [{tool: create_todo, arguments: {items: [{title: Look}, {title: Check}]}}]
+- text: "I look first. \\e[31mred\\e[0m [bold]x[/]"
+  calls: [{tool: list_directory}, {tool: complete_todo, arguments: {todoId: '{{ created[0].id }}', outcome: seen}}]
+- calls: [{tool: run_command, arguments: {command: "echo hello"}}]
+- calls:
+  - {tool: find_files, arguments: {pattern: '*.yaml'}}
+  - {tool: complete_todo, arguments: {todoId: '{{ created[1].id }}', outcome: checked}}
+- "All done."
+- "Second answer."
+"""
+
+
+class Terminal:
+    """A program in a pseudo-terminal; `screen` has the lines that scrolled away, too."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.raw = ""
+        self._screen = pyte.HistoryScreen(COLUMNS, LINES, history=10_000)
+        self._stream = pyte.ByteStream(self._screen)
+
+    @property
+    def screen(self) -> list[str]:
+        above = ["".join(row[column].data for column in range(COLUMNS)) for row in self._screen.history.top]
+        return [line.rstrip() for line in (*above, *self._screen.display)]
+
+    def send(self, text: str) -> None:
+        os.write(self._fd, text.encode())
+
+    def answer(self, text: str) -> None:
+        """Answer a question that a person has had time to read."""
+        select.select([], [], [], QUIET_SECONDS + 0.1)
+        self.send(text)
+
+    def until(self, words: str, seconds: float = 40.0) -> None:
+        """Read until the screen contains the words."""
+        end = time.monotonic() + seconds
+        while not any(words in line for line in self.screen):
+            left = end - time.monotonic()
+            assert left > 0, "\n".join([f"{words!r} did not appear:", *self.screen])
+            if select.select([self._fd], [], [], min(left, 0.5))[0] and not self._read():
+                assert any(words in line for line in self.screen), "\n".join(self.screen)
+
+    def drain(self) -> None:
+        while self._read():
+            pass
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._fd, 65_536)
+        except OSError:
+            return False
+        self.raw += data.decode(errors="replace")
+        self._stream.feed(data)
+        return bool(data)
+
+
+@contextmanager
+def chat(project: Path, environment: dict[str, str], *arguments: str) -> Iterator[Terminal]:
+    (project / "script.yaml").write_text(SCRIPT)
+    source, inside = pty.openpty()
+    fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+    env = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
+    command = [sys.executable, "-m", "punchlist", "chat", "--model", "rehearsal:script.yaml", *arguments]
+    process = subprocess.Popen(
+        command,
+        cwd=project,
+        env={**env, "TERM": "xterm"},
+        stdin=inside,
+        stdout=inside,
+        stderr=inside,
+    )
+    os.close(inside)
+    terminal = Terminal(source)
+    try:
+        yield terminal
+        terminal.drain()
+        assert process.wait(20) == 0, "\n".join(terminal.screen)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(source)
+
+
+@pytest.mark.spec("X13", "S10")
+def test_inline_leaves_a_clean_transcript_in_the_scrollback(project: Path, environment: dict[str, str]) -> None:
+    with chat(project, environment, "--inline", "Do it.") as terminal:
+        terminal.until("no, or no and a reason")
+        terminal.send("and then")
+        terminal.until("? and then")
+        terminal.send("\r")
+        terminal.until("Queued as number 1.")
+        terminal.answer("yes\r")
+        terminal.until("Second answer.")
+        terminal.send("\x03")
+        terminal.until("Press Ctrl+C again")
+        terminal.send("\x03")
+    shown = [line for line in terminal.screen if line]
+    assert "\x1b[?1049h" not in terminal.raw, "the alternate screen would take the scrollback away"
+    assert sum(line == "All done." for line in shown) == 1
+    assert sum(line.startswith("✓ run_command") for line in shown) == 1
+    assert "I look first. \\x1b[31mred\\x1b[0m [bold]x[/]" in shown
+    order = ["❯ Do it.", "I look first.", "✓ run_command", "All done.", "❯ and then", "Second answer."]
+    places = [next(place for place, line in enumerate(shown) if line.startswith(words)) for words in order]
+    assert places == sorted(places)
+    assert not any("tokens" in line for line in shown), "nothing of the live area is left"
+
+
+@pytest.mark.spec("X13")
+def test_plain_has_words_only_and_never_moves_the_cursor(project: Path, environment: dict[str, str]) -> None:
+    with chat(project, environment, "--plain", "Do it.") as terminal:
+        terminal.until("no, or no and a reason")
+        terminal.answer("no use make instead\n")
+        terminal.until("Agent: All done.")
+        terminal.until("Ready.")
+        terminal.send("/todos\n")
+        terminal.until("2 of 2 completed.")
+        terminal.send("/quit\n")
+    assert re.search(r"\x1b", terminal.raw) is None
+    text = " ".join(terminal.screen)
+    assert "Tool create_todo, 2 planned: Look; Check, finished" in text
+    assert "Approval needed: run_command." in text
+    assert "use make instead" in text
+
+
+@pytest.mark.spec("X13")
+def test_keys_of_a_terminal_are_decoded_also_in_pieces() -> None:
+    keys = KeyDecoder()
+    assert keys.feed("é日".encode()[:2]) == [TypedKey("text", "é")]
+    assert keys.feed("é日".encode()[2:] + b"\x1b[") == [TypedKey("text", "日")]
+    assert keys.feed(b"A\r\n\x7f") == [TypedKey(name) for name in ("up", "enter", "newline", "backspace")]
+    assert keys.feed(b"\x1b[200~one\r") == []
+    assert keys.feed(b"two\x1b[201~x") == [TypedKey("paste", "one\rtwo"), TypedKey("text", "x")]
+    assert keys.feed(b"\x1b") == []
+    assert keys.is_incomplete
+    assert keys.flush() == [TypedKey("escape")]
+
+
+@pytest.mark.spec("X13")
+def test_the_line_editor_edits() -> None:
+    editor = LineEditor()
+    editor.insert("one two\nthree")
+    for key in ("kill_word", "backspace", "kill_word", "home", "delete"):
+        assert editor.press(key)
+    assert editor.text == "ne "
+    assert not editor.press("unknown")
+    editor.set("one two\nthree")
+    editor.press("up")
+    assert editor.line_before_cursor == "one t"
+    editor.press("kill_start")
+    editor.press("down")
+    editor.insert("!")
+    assert editor.text == "wo\n!three"

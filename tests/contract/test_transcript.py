@@ -42,8 +42,8 @@ def test_a_transcript_has_what_was_said_and_done(
     result = agents.run("Change one to two.")
     MessageQueue(store).add(Scope("s", PERSON), "And then?")
     page = read_transcript(store, "s")
-    kinds = [type(entry).__name__.removesuffix("Entry") for entry in page.entries]
-    assert kinds == ["Person", "List", "Agent", "Call", "Call", "List", "List", "Agent", "Quiet", "Queued"]
+    kinds = [entry.type for entry in page.entries]
+    assert kinds == ["person", "list", "agent", "call", "call", "list", "list", "agent", "quiet", "queued"]
     person, created, told, failed, edited, done, *_, answer, end, queued = page.entries
     assert isinstance(person, PersonMessage)
     assert person.text == "Change one to two."

@@ -55,7 +55,9 @@ def test_an_sdk_client_lists_and_fills_prompts(
             filled = await client.get_prompt("plan-pillar", {"mission": SLUG, "pillar": BUILD})
             assert "## TODO Planning Cycle" in filled.messages[0].content.text  # type: ignore[union-attr]
             templates = (await client.list_resource_templates()).resource_templates
-            assert [one.uri_template for one in templates] == ["punchlist://missions/{slug}"]
+            base = "punchlist://missions/{slug}"
+            expected = [base, f"{base}/{{view}}", f"{base}/todos/{{id}}"]
+            assert [one.uri_template for one in templates] == expected
             uris = [one.uri for one in (await client.list_resources()).resources]
             assert uris == ["punchlist://checklist", "punchlist://plan", f"punchlist://missions/{SLUG}"]
             mission = json.loads((await client.read_resource(uris[-1])).contents[0].text)  # type: ignore[union-attr]

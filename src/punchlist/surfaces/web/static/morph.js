@@ -20,42 +20,46 @@ function morphElement(live, next) {
   morphChildren(live, next);
 }
 
+// Space between elements is neither matched nor removed.
+const isBlank = (node) => node.nodeType === Node.TEXT_NODE && !node.nodeValue.trim();
+
+function following(node) {
+  let found = node;
+  while (found && isBlank(found)) found = found.nextSibling;
+  return found;
+}
+
 function morphChildren(live, next) {
   const keyed = new Map();
-  for (const child of live.childNodes) if (keyOf(child)) keyed.set(keyOf(child), child);
-  let current = live.firstChild;
-  for (const wanted of [...next.childNodes]) {
+  const free = [];
+  for (const child of live.childNodes) {
+    if (keyOf(child)) keyed.set(keyOf(child), child);
+    else if (!isBlank(child)) free.push(child);
+  }
+  const kept = new Set();
+  let current = following(live.firstChild);
+  for (const wanted of next.childNodes) {
+    if (isBlank(wanted)) continue;
     const key = keyOf(wanted);
-    let found = key ? keyed.get(key) : null;
-    if (!found && !key) {
-      // The next sibling without a key and of the same kind; keyed ones in between move or go later.
-      let candidate = current;
-      while (candidate && keyOf(candidate)) candidate = candidate.nextSibling;
-      if (candidate && candidate.nodeName === wanted.nodeName) found = candidate;
-    }
+    const found = key ? keyed.get(key) : take(free, wanted);
     if (!found || found.nodeName !== wanted.nodeName) {
-      live.insertBefore(document.importNode(wanted, true), current);
+      kept.add(live.insertBefore(document.importNode(wanted, true), current));
       continue;
     }
-    keyed.delete(key);
-    if (found === current) current = current.nextSibling;
+    kept.add(found);
+    if (found === current) current = following(current.nextSibling);
     else move(live, found, current);
     if (found.nodeType === Node.ELEMENT_NODE) morphElement(found, wanted);
     else if (found.nodeValue !== wanted.nodeValue) found.nodeValue = wanted.nodeValue;
   }
-  while (current) {
-    const following = current.nextSibling;
-    current.remove();
-    current = following;
-  }
-  for (const [key, node] of keyed) if (node.parentNode === live && !next.querySelector?.(`:scope > #${CSS.escape(key)}`)) removeStale(node, next);
+  for (const child of [...live.childNodes]) if (!kept.has(child) && !isBlank(child)) child.remove();
 }
 
-// Nodes before the last matched one that the new version no longer has.
-function removeStale(node, next) {
-  const key = keyOf(node);
-  for (const child of next.childNodes) if (keyOf(child) === key) return;
-  node.remove();
+// The first node of the same kind and class, else of the same kind.
+function take(free, wanted) {
+  let index = free.findIndex((node) => node.nodeName === wanted.nodeName && node.className === wanted.className);
+  if (index < 0) index = free.findIndex((node) => node.nodeName === wanted.nodeName);
+  return index < 0 ? null : free.splice(index, 1)[0];
 }
 
 function move(parent, node, before) {

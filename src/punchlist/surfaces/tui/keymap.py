@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from textual.keys import KEY_ALIASES, Keys, key_to_character
+from textual.keys import KEY_ALIASES, KEY_NAME_REPLACEMENTS, Keys, key_to_character
 
 from punchlist.kernel.files import UnsafeFile, read_regular, user_folder
 from punchlist.kernel.settings_table import location
@@ -28,7 +28,11 @@ MAX_BYTES: Final = 100_000
 NO_KEY: Final = "unbound"
 """A key that no terminal sends: an action without a key."""
 MODIFIERS: Final = ("ctrl", "alt", "shift", "super", "hyper", "meta")
-_NAMES: Final = {key.value for key in Keys} | {alias for names in KEY_ALIASES.values() for alias in names}
+_NAMES: Final = (
+    {key.value for key in Keys}
+    | set(KEY_NAME_REPLACEMENTS.values())
+    | {alias for names in KEY_ALIASES.values() for alias in names}
+)
 _SHARED: Final = frozenset({KeyScope.APP})
 """Scopes whose keys are valid everywhere."""
 

@@ -10,7 +10,7 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 # How many tests run at the same time.
 SIDE_BY_SIDE ?= auto
 
-.PHONY: help setup demo test test-agents test-versions check format lint types imports fix bench soak docs lock clean
+.PHONY: help setup demo test test-agents test-versions check format lint types imports fix bench soak docs pictures lock clean
 
 help:  ## Show what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
@@ -77,6 +77,9 @@ bench: $(READY)  ## Run the benchmarks: table on stdout, JSON in bench/results
 # Two files at a time, each in one process: the tests of a file share what is expensive to make.
 soak: $(READY)  ## The trust tests with their full numbers (at most an hour on two cores)
 	PUNCHLIST_SOAK=1 $(BIN)/python -m pytest -m soak -n 2 --dist loadfile --timeout 3000 --durations 15 $(ARGS)
+
+pictures: $(READY)  ## Take the pictures of the terminal application from a rehearsal
+	$(BIN)/python -m docs.terminal_picture
 
 docs: $(READY)  ## Write what is made from code into the documentation
 	$(BIN)/python -m docs.generate

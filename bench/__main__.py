@@ -25,6 +25,7 @@ SUBJECTS: Final = (
     "missions",
     "views",
     "live",
+    "web",
     "engine",
     "install",
 )

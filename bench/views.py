@@ -38,12 +38,16 @@ from punchlist.storage.store import Store
 from punchlist.toolcalls.approval_store import Approvals
 from punchlist.views.board import BoardFilter, read_board
 from punchlist.views.chat import read_chat
+from punchlist.views.conversations import read_conversations
 from punchlist.views.inbox import Inbox
 from punchlist.views.live import LiveFeed, read_activity
 from punchlist.views.metrics import read_metric
 from punchlist.views.runs import read_runs
+from punchlist.views.search import read_search
+from punchlist.views.search_index import catch_up
 from punchlist.views.series import read_series
 from punchlist.views.todo_detail import read_detail, read_transcript
+from punchlist.views.transcript import read_transcript as read_conversation
 
 SLUG: Final = "bench"
 METRIC: Final = "build-time"
@@ -62,6 +66,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
         todo_id, chat = fill(store, todos, rows)
         escalate(store, 200)
         newest = read_activity(store, since=system_clock()).last
+        while not catch_up(store):
+            pass
         inbox = Inbox(cast("Any", SimpleNamespace(store=store, approvals=Approvals(store))))
         calls: dict[str, Callable[[], Any]] = {
             "board": lambda: read_board(store, SLUG, limit=100),
@@ -82,6 +88,10 @@ def measure(bench: Bench) -> Iterator[Figure]:
             ),
             "series, 30 days": lambda: read_series(store, SLUG),
             "inbox with 200 requests": inbox.page,
+            "transcript, newest": lambda: read_conversation(store, chat),
+            "transcript, from the middle": lambda: read_conversation(store, chat, before=rows // 2),
+            "conversations": lambda: read_conversations(store),
+            "search": lambda: read_search(store, "todo 17"),
             "live, one poll": LiveFeed(store, newest, mission=SLUG).poll,
         }
         for name, call in calls.items():

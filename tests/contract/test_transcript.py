@@ -22,7 +22,7 @@ from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.views.conversations import read_conversations, read_status
 from punchlist.views.transcript import read_call, read_transcript
-from punchlist.views.transcript_entries import AgentEntry, CallEntry, ListEntry, PersonEntry, QueuedEntry, QuietEntry
+from punchlist.views.transcript_entries import AgentText, CallCard, ListUpdate, PersonMessage, QueuedText, QuietLine
 
 PERSON = Actor(Role.PERSON, "me")
 EDIT = ("edit_file", {"path": "a.txt", "old": "one", "new": "two"})
@@ -45,25 +45,25 @@ def test_a_transcript_has_what_was_said_and_done(
     kinds = [type(entry).__name__.removesuffix("Entry") for entry in page.entries]
     assert kinds == ["Person", "List", "Agent", "Call", "Call", "List", "List", "Agent", "Quiet", "Queued"]
     person, created, told, failed, edited, done, *_, answer, end, queued = page.entries
-    assert isinstance(person, PersonEntry)
+    assert isinstance(person, PersonMessage)
     assert person.text == "Change one to two."
-    assert isinstance(created, ListEntry)
+    assert isinstance(created, ListUpdate)
     assert [(item.title, item.status) for item in created.items] == [("Look", "pending"), ("Change it", "pending")]
-    assert isinstance(done, ListEntry)
+    assert isinstance(done, ListUpdate)
     assert [(item.title, item.status) for item in done.items] == [("Look", "completed")]
-    assert isinstance(told, AgentEntry)
+    assert isinstance(told, AgentText)
     assert (told.text, told.turn_id, told.worker) == ("I look and edit.", result.turn_id, False)
-    assert isinstance(failed, CallEntry)
+    assert isinstance(failed, CallCard)
     assert (failed.tool, failed.status, failed.arguments) == ("read_file", "error", {"path": "missing.txt"})
     assert "missing.txt" in failed.result
-    assert isinstance(edited, CallEntry)
+    assert isinstance(edited, CallCard)
     assert edited.status == "success"
     assert edited.diff == "--- a/a.txt\n+++ b/a.txt\n-one\n+two"
     assert edited.seconds is not None
-    assert isinstance(answer, AgentEntry)
-    assert isinstance(end, QuietEntry)
+    assert isinstance(answer, AgentText)
+    assert isinstance(end, QuietLine)
     assert (end.kind, end.text.partition(":")[0]) == ("turn_ended", "completed")
-    assert isinstance(queued, QueuedEntry)
+    assert isinstance(queued, QueuedText)
     assert read_call(store, edited.id).result == edited.result
     shown = json.loads(json.dumps(page.as_json()))
     assert [entry["type"] for entry in shown["entries"]][:5] == ["person", "list", "agent", "call", "call"]
@@ -102,7 +102,7 @@ def test_changes_of_the_checklist_are_lines_of_the_conversation(
     store: Store, checklists: Checklists, agent: Scope
 ) -> None:
     checklists.rewrite(agent, [todo("Look", "completed"), todo("Change it")])
-    [line] = [entry for entry in read_transcript(store, "s").entries if isinstance(entry, ListEntry)]
+    [line] = [entry for entry in read_transcript(store, "s").entries if isinstance(entry, ListUpdate)]
     assert [(item.title, item.status) for item in line.items] == [("Look", "completed"), ("Change it", "pending")]
     assert line.text == "Todo list updated:"
 
@@ -117,16 +117,16 @@ def test_the_work_of_a_worker_is_marked(rehearse: Rehearse, store: Store) -> Non
     agents.run("Search.")
     entries = read_transcript(store, "s").entries
     workers = [entry for entry in entries if entry.worker]
-    assert [type(entry).__name__ for entry in workers] == ["QuietEntry", "AgentEntry"]
+    assert [type(entry).__name__ for entry in workers] == ["QuietLine", "AgentText"]
     assert [entry.agent for entry in workers] == ["researcher", "researcher"]
-    assert [entry.kind for entry in entries if isinstance(entry, QuietEntry)] == ["task", "turn_ended"]
+    assert [entry.kind for entry in entries if isinstance(entry, QuietLine)] == ["task", "turn_ended"]
 
 
 @pytest.mark.spec("C2", "C13")
 def test_continuations_and_what_a_turn_left_open_are_quiet_lines(rehearse: Rehearse, store: Store) -> None:
     agents = rehearse(plans("Never done"), *[says("I stop here.") for _ in range(20)])
     agents.run("Do it.")
-    quiet = [entry for entry in read_transcript(store, "s").entries if isinstance(entry, QuietEntry)]
+    quiet = [entry for entry in read_transcript(store, "s").entries if isinstance(entry, QuietLine)]
     assert {entry.kind for entry in quiet} >= {"continuation", "turn_ended"}
     assert quiet[-1].text.startswith("stalled")
     assert "Never done" in quiet[-1].detail
@@ -136,7 +136,7 @@ def test_continuations_and_what_a_turn_left_open_are_quiet_lines(rehearse: Rehea
 def test_a_call_that_waits_says_so_and_shows_its_diff(rehearse: Rehearse, store: Store, tmp_path: Path) -> None:
     (tmp_path / "workspace" / "a.txt").write_text("zero\none\n")
     rehearse(calls(EDIT)).in_mode(Mode.DEFAULT).run("Edit.")
-    [call] = [entry for entry in read_transcript(store, "s").entries if isinstance(entry, CallEntry)]
+    [call] = [entry for entry in read_transcript(store, "s").entries if isinstance(entry, CallCard)]
     assert call.status == "awaiting_approval"
     assert call.approval is not None
     assert call.approval.waits
@@ -149,7 +149,7 @@ def test_a_call_that_waits_says_so_and_shows_its_diff(rehearse: Rehearse, store:
 def test_a_damaged_message_is_shown_as_text(store: Store, conversations: Conversations, agent: Scope) -> None:
     conversations.add_message(agent, MessageRole.ASSISTANT, "{not json", kind="reply")
     [entry] = read_transcript(store, "s").entries
-    assert isinstance(entry, AgentEntry)
+    assert isinstance(entry, AgentText)
     assert entry.text == "{not json"
 
 

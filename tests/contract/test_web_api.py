@@ -93,6 +93,21 @@ def test_the_lists_of_a_session_over_http(person: ApiClient) -> None:
     assert person.post(f"{path}/9/start", {})[0] == 404
 
 
+@pytest.mark.spec("X12", "M18")
+def test_a_todo_is_edited_and_found_and_its_mission_paused_over_http(person: ApiClient, mission: str) -> None:
+    todo = _create(person)
+    etag = person.send("GET", f"/todos/{todo['id']}").headers["ETag"]
+    edit = {"title": "Measure the build", "labels": ["ci"], **WHY}
+    status, edited = person.patch(f"/todos/{todo['id']}", edit, If_Match=etag)
+    assert (status, edited["title"]) == (200, "Measure the build"), edited
+    assert person.patch(f"/todos/{todo['id']}", {**edit, "title": "Other"}, If_Match=etag)[0] == 412
+    assert person.post(f"/todos/{todo['id']}/comment", {"text": "On the new machine"})[0] == 200
+    assert person.get("/search?q=measure")[1]["items"][0]["id"] == todo["id"]
+    assert person.get("/health")[1]["missions"][0]["mission"] == mission
+    assert person.post(f"/missions/{mission}/pause", WHY)[0] == 200
+    assert person.post(f"/missions/{mission}/resume", {})[0] == 200
+
+
 # --- versions ---------------------------------------------------------------------------------------------
 
 

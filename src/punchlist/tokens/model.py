@@ -21,6 +21,12 @@ TOKEN_ROLES: Final = tuple(role for role in Role if role is not Role.SYSTEM)
 _TOKEN: Final = re.compile(r"punchlist_([0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 
 
+LOGIN_CODE: Final = "login-"
+LOGIN_COOKIE: Final = "web-"
+LOGINS: Final = (LOGIN_CODE, LOGIN_COOKIE)
+"""Beginnings of the names of one-time codes and cookies of the web server. They are no bearer tokens."""
+
+
 class AccessToken(NamedTuple):
     """A row of `access_tokens`."""
 
@@ -33,6 +39,10 @@ class AccessToken(NamedTuple):
     created_at: str
     expires_at: str | None
     revoked_at: str | None
+
+    @property
+    def is_login(self) -> bool:
+        return self.name.startswith(LOGINS)
 
     @property
     def status(self) -> TokenStatus:

@@ -17,6 +17,7 @@ from punchlist.storage.store import Store, Transaction
 from punchlist.tokens import repository, validation
 from punchlist.tokens.lifecycle import TOKEN, TokenAction, TokenStatus
 from punchlist.tokens.model import (
+    LOGINS,
     TOKEN_ROLES,
     AccessToken,
     IssuedToken,
@@ -34,10 +35,14 @@ class AccessTokens:
         self._store = store
         self._seal = seal
 
-    def create(self, scope: Scope, name: str, role: Role, lifetime: timedelta | None) -> IssuedToken:
-        """A new token. Its text is returned here and never again."""
+    def create(
+        self, scope: Scope, name: str, role: Role, lifetime: timedelta | None, *, login: bool = False
+    ) -> IssuedToken:
+        """A new token. Its text is returned here and never again. `login` is for codes and cookies."""
         status = TOKEN.advance(NEW, TokenAction.CREATE, scope.actor.role)
         validation.check_name(name)
+        if name.startswith(LOGINS) is not login:
+            raise InvalidInput(f"name: {' and '.join(LOGINS)} are for logins of the web server; choose another name")
         if role not in TOKEN_ROLES:
             raise InvalidInput(f"role: must be one of {', '.join(TOKEN_ROLES)}, got {excerpt(role)!r}")
         id, text = new_token_text()
@@ -71,22 +76,33 @@ class AccessTokens:
 
     def is_valid(self, id: str) -> bool:
         """Whether the token with this id is valid now."""
+        return self._valid(id) is not None
+
+    def find_for_webhook(self, id: str) -> AccessToken | None:
+        """The valid token that a webhook belongs to. A viewer and a login have none."""
+        token = self._valid(id)
+        return None if token is None or token.is_login or token.role is Role.VIEWER else token
+
+    def _valid(self, id: str) -> AccessToken | None:
         with self._store.read() as tx:
             token = repository.find(tx, id)
         now = timestamp(self._store.clock())
-        return token is not None and validation.validity(token, now, self._seal) is TokenValidity.VALID
+        return token if token and validation.validity(token, now, self._seal) is TokenValidity.VALID else None
 
     def find_valid(self, text: str) -> AccessToken | None:
-        """The token that a client sent, if it is valid now."""
+        """The bearer token that a client sent, if it is valid now."""
+        token = self._find_valid(text)
+        return None if token is None or token.is_login else token
+
+    def find_login(self, text: str) -> AccessToken | None:
+        """The one-time code or the cookie that a browser sent, if it is valid now."""
+        token = self._find_valid(text)
+        return token if token is not None and token.is_login else None
+
+    def _find_valid(self, text: str) -> AccessToken | None:
         id = token_id(text)
-        if id is None:
-            return None
-        with self._store.read() as tx:
-            token = repository.find(tx, id)
-        if token is None or not hmac.compare_digest(token.digest, token_digest(text)):
-            return None
-        now = timestamp(self._store.clock())
-        return token if validation.validity(token, now, self._seal) is TokenValidity.VALID else None
+        token = self._valid(id) if id is not None else None
+        return token if token and hmac.compare_digest(token.digest, token_digest(text)) else None
 
 
 def _find(tx: Transaction, name_or_id: str) -> AccessToken:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 import re
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt
@@ -17,10 +18,20 @@ DEFAULT_LIFETIME: Final = "90d"
 NEVER: Final = "never"
 MAX_LIFETIME: Final = timedelta(days=3650)
 MAX_TOKENS: Final = 1_000
+WEBHOOK_PREFIX: Final = "whsec_"
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,48}[A-Za-z0-9])?")
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 Seal = Callable[[str], str]
+
+
+class Signer(Protocol):
+    def sign(self, *fields: str) -> str: ...
+
+
+def webhook_secret(signer: Signer, token_id: str) -> str:
+    """What the sender of a webhook signs with: derived from the user's key and stored nowhere."""
+    return WEBHOOK_PREFIX + base64.b64encode(bytes.fromhex(signer.sign("webhook", token_id))).decode()
 
 
 def check_name(name: str) -> str:

@@ -32,6 +32,18 @@ running_turns: Final = SelectAll(
     f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE ended_at IS NULL AND parent_turn_id IS NULL "
     "AND owner IS NOT NULL ORDER BY started_at, id",
 )
+find_turn: Final = SelectOne(StoredTurn._make, f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE id = :id")
+# Ids grow with time, so that the newest turns are at the end of the primary key.
+newest_ended_turns: Final = SelectAll(
+    StoredTurn._make,
+    f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE ended_at IS NOT NULL AND parent_turn_id IS NULL "
+    "ORDER BY id DESC LIMIT :most",
+)
+request_of_turn: Final = SelectOne[str](
+    first_column,
+    "SELECT substr(content, 1, 2000) FROM messages WHERE turn_id = :turn_id AND role = 'user' AND kind = 'text' "
+    "ORDER BY position LIMIT 1",
+)
 plan_creations: Final = SelectAll[tuple[int, str, str]](
     tuple,
     "SELECT events.seq, events.subject, turns.id FROM turns JOIN events ON events.stream = 'plan:' || turns.id "

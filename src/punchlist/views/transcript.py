@@ -28,19 +28,19 @@ from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.views import transcript_repository as repository
 from punchlist.views.transcript_entries import (
-    AgentEntry,
+    AgentText,
     CallApproval,
-    CallEntry,
-    ListEntry,
-    ListLine,
-    NoticeEntry,
-    PersonEntry,
-    QueuedEntry,
-    QuietEntry,
+    CallCard,
+    ListUpdate,
+    PersonMessage,
+    PostedNotice,
+    QueuedText,
     QuietKind,
+    QuietLine,
     TranscriptEntry,
+    UpdatedItem,
 )
-from punchlist.views.transcript_repository import MAX_ARGUMENTS, MAX_RESULT, ShownCall
+from punchlist.views.transcript_repository import MAX_ARGUMENTS, MAX_RESULT, TranscriptCall
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
@@ -106,7 +106,7 @@ def read_transcript(
         else:
             found = repository.messages_before(tx, position=_END if before is None else before, **near)
             messages, earlier, later = found[:limit][::-1], len(found) > limit, before is not None
-        entries = list(_Entries(tx, conversation_id, messages))
+        entries = list(_PageEntries(tx, conversation_id, messages))
         if not later:
             entries += _queued(tx, conversation_id)
     first = messages[0].position if messages and earlier else None
@@ -114,7 +114,7 @@ def read_transcript(
     return ConversationPage(conversation, entries, first, last, later)
 
 
-def read_call(store: Store, call_id: str) -> CallEntry:
+def read_call(store: Store, call_id: str) -> CallCard:
     """One call, for a card that is on the screen while the call changes its state."""
     with store.read() as tx:
         call = repository.find_call(tx, call_id)
@@ -124,12 +124,12 @@ def read_call(store: Store, call_id: str) -> CallEntry:
     return call_entry(call, turn, 0)
 
 
-def _queued(tx: Transaction, conversation_id: str) -> Iterator[QueuedEntry]:
+def _queued(tx: Transaction, conversation_id: str) -> Iterator[QueuedText]:
     for message in conversation_repository.queued_messages(tx, conversation_id, MAX_LIMIT):
-        yield QueuedEntry(message.id, message.created_at, None, None, False, _END, message.content)
+        yield QueuedText(message.id, message.created_at, None, None, False, _END, message.content)
 
 
-class _Entries:
+class _PageEntries:
     """The entries of consecutive messages."""
 
     def __init__(self, tx: Transaction, conversation_id: str, messages: Sequence[Message]) -> None:
@@ -155,7 +155,7 @@ class _Entries:
         if last is not None and self._turn_changes_after(last, top):
             yield from self._end(top, last)
 
-    def _read_calls(self) -> dict[str, ShownCall]:
+    def _read_calls(self) -> dict[str, TranscriptCall]:
         """The calls of all replies, in one range of positions."""
         ids = [call.id for parsed in self._parsed if isinstance(parsed, Reply) for call in parsed.calls]
         if not ids:
@@ -180,12 +180,12 @@ class _Entries:
         turn = conversation_repository.find_turn(self._tx, following)
         return turn is not None and turn.parent_turn_id is None and (top is None or turn.id != top.id)
 
-    def _end(self, turn: StoredTurn | None, last: Message | None) -> Iterator[QuietEntry]:
+    def _end(self, turn: StoredTurn | None, last: Message | None) -> Iterator[QuietLine]:
         """How a turn ended."""
         if turn is None or turn.ended_at is None or last is None:
             return
         place = turn.ended_at, turn.id, turn.agent_id, False, last.position
-        yield QuietEntry(f"{turn.id}:end", *place, "turn_ended", turn.end_reason or "", self._ending)
+        yield QuietLine(f"{turn.id}:end", *place, "turn_ended", turn.end_reason or "", self._ending)
         self._ending = ""
 
     def _of_message(
@@ -195,7 +195,7 @@ class _Entries:
         place = message.created_at, message.turn_id, turn.agent_id if turn else None, worker, message.position
         if isinstance(parsed, Reply):
             if parsed.text.strip():
-                yield AgentEntry(message.id, *place, parsed.text)
+                yield AgentText(message.id, *place, parsed.text)
             for requested in parsed.calls:
                 call = self._calls.get(requested.id)
                 # A change of the checklist has a message of its own.
@@ -213,19 +213,19 @@ class _Entries:
 def _text_entry(message: Message, text: str, place: _Place) -> TranscriptEntry:
     _, _, _, worker, _ = place
     if message.kind == UPDATE_KIND:
-        return ListEntry(message.id, *place, "checklist", _checklist_lines(text))
+        return ListUpdate(message.id, *place, "checklist", _checklist_lines(text))
     if message.kind in _QUIET:
         line, _, detail = text.partition("\n")
-        return QuietEntry(message.id, *place, _QUIET[message.kind], line, detail.strip())
+        return QuietLine(message.id, *place, _QUIET[message.kind], line, detail.strip())
     if message.kind in _NOTICES or message.kind == message_kinds.ENDING:
-        return NoticeEntry(message.id, *place, message.kind, text)
+        return PostedNotice(message.id, *place, message.kind, text)
     if worker:
-        return QuietEntry(message.id, *place, "task", excerpt(text, 200), text)
+        return QuietLine(message.id, *place, "task", excerpt(text, 200), text)
     if message.role == MessageRole.USER:
-        return PersonEntry(message.id, *place, original_request(text))
+        return PersonMessage(message.id, *place, original_request(text))
     if message.role == MessageRole.ASSISTANT:
-        return AgentEntry(message.id, *place, text)
-    return NoticeEntry(message.id, *place, message.kind, text)
+        return AgentText(message.id, *place, text)
+    return PostedNotice(message.id, *place, message.kind, text)
 
 
 def _parsed(message: Message) -> Reply | UserText | str:
@@ -242,11 +242,11 @@ def _parsed(message: Message) -> Reply | UserText | str:
 # --- calls ------------------------------------------------------------------------------------------------
 
 
-def call_entry(call: ShownCall, turn: StoredTurn | None, position: int) -> CallEntry:
+def call_entry(call: TranscriptCall, turn: StoredTurn | None, position: int) -> CallCard:
     arguments = _json_object(call.arguments) if len(call.arguments) < MAX_ARGUMENTS else None
     result = call.result if call.result is not None else call.explanation or ""
     approval = CallApproval(call.approval, call.answered_by, call.answer_reason or "") if call.approval else None
-    return CallEntry(
+    return CallCard(
         *_place(call, turn, position),
         call.tool,
         arguments,
@@ -263,44 +263,44 @@ def call_entry(call: ShownCall, turn: StoredTurn | None, position: int) -> CallE
     )
 
 
-def list_entry(call: ShownCall, turn: StoredTurn | None, position: int) -> ListEntry | None:
+def list_entry(call: TranscriptCall, turn: StoredTurn | None, position: int) -> ListUpdate | None:
     """A successful change of the plan; None for any other call."""
     if call.status != CallStatus.SUCCESS or call.tool not in _PLAN_TOOLS:
         return None
     told = _json_object(call.result or "") or {}
     items = _lines(told.get("created", [told]))
-    return ListEntry(*_place(call, turn, position), "plan", items) if items else None
+    return ListUpdate(*_place(call, turn, position), "plan", items) if items else None
 
 
-def _place(call: ShownCall, turn: StoredTurn | None, position: int) -> tuple[str, *_Place]:
+def _place(call: TranscriptCall, turn: StoredTurn | None, position: int) -> tuple[str, *_Place]:
     agent, worker = (turn.agent_id, turn.parent_turn_id is not None) if turn else (None, False)
     return call.id, call.created_at, call.turn_id, agent, worker, position
 
 
-def _lines(items: object) -> list[ListLine]:
+def _lines(items: object) -> list[UpdatedItem]:
     if not isinstance(items, list):
         return []
     return [
-        ListLine(str(item["title"]), str(item.get("status") or "pending"))
+        UpdatedItem(str(item["title"]), str(item.get("status") or "pending"))
         for item in items
         if isinstance(item, dict) and "title" in item
     ]
 
 
-def _checklist_lines(text: str) -> list[ListLine]:
+def _checklist_lines(text: str) -> list[UpdatedItem]:
     """The items in the message about a change of the checklist."""
     lines = (line.strip().partition(" ") for line in text.splitlines()[1:])
-    return [ListLine(label, _STATUSES.get(icon, "pending")) for icon, _, label in lines if label]
+    return [UpdatedItem(label, _STATUSES.get(icon, "pending")) for icon, _, label in lines if label]
 
 
-def _seconds(call: ShownCall) -> float | None:
+def _seconds(call: TranscriptCall) -> float | None:
     if call.started_at is None or call.ended_at is None:
         return None
     took = datetime.fromisoformat(call.ended_at) - datetime.fromisoformat(call.started_at)
     return round(took.total_seconds(), 3)
 
 
-def _diff(call: ShownCall, arguments: Mapping[str, Any] | None) -> str | None:
+def _diff(call: TranscriptCall, arguments: Mapping[str, Any] | None) -> str | None:
     """The diff that the person was asked about, else what the arguments say about the change."""
     if call.question is not None and _DIFF in call.question:
         return call.question[call.question.index(_DIFF) :]

@@ -32,13 +32,13 @@ class TranscriptEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class PersonEntry(TranscriptEntry):
+class PersonMessage(TranscriptEntry):
     type: ClassVar[str] = "person"
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class AgentEntry(TranscriptEntry):
+class AgentText(TranscriptEntry):
     """Text of an agent, in Markdown."""
 
     type: ClassVar[str] = "agent"
@@ -46,7 +46,7 @@ class AgentEntry(TranscriptEntry):
 
 
 @dataclass(frozen=True, slots=True)
-class NoticeEntry(TranscriptEntry):
+class PostedNotice(TranscriptEntry):
     """Posted to a chat for people and agents, such as a delegated todo, a report or a recommendation."""
 
     type: ClassVar[str] = "notice"
@@ -55,7 +55,7 @@ class NoticeEntry(TranscriptEntry):
 
 
 @dataclass(frozen=True, slots=True)
-class QuietEntry(TranscriptEntry):
+class QuietLine(TranscriptEntry):
     """A line about the work itself."""
 
     type: ClassVar[str] = "quiet"
@@ -67,7 +67,7 @@ class QuietEntry(TranscriptEntry):
 
 
 @dataclass(frozen=True, slots=True)
-class QueuedEntry(TranscriptEntry):
+class QueuedText(TranscriptEntry):
     """A message that waits until the agent is idle (S10)."""
 
     type: ClassVar[str] = "queued"
@@ -87,7 +87,7 @@ class CallApproval:
 
 
 @dataclass(frozen=True, slots=True)
-class CallEntry(TranscriptEntry):
+class CallCard(TranscriptEntry):
     """A tool call. `id` is its call id."""
 
     type: ClassVar[str] = "call"
@@ -118,19 +118,19 @@ class CallEntry(TranscriptEntry):
 
 
 @dataclass(frozen=True, slots=True)
-class ListLine:
+class UpdatedItem:
     title: str
     status: str
     """pending, in_progress, completed or cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListEntry(TranscriptEntry):
+class ListUpdate(TranscriptEntry):
     """A list was changed (W9): the checklist by an agent or a person, the plan by a call with this id."""
 
     type: ClassVar[str] = "list"
     list: Literal["plan", "checklist"]
-    items: Sequence[ListLine]
+    items: Sequence[UpdatedItem]
     """The whole checklist, or the items of the plan that changed."""
 
     @property

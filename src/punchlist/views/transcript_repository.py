@@ -31,7 +31,7 @@ turn_after: Final = SelectOne[str | None](
 )
 
 
-class ShownCall(NamedTuple):
+class TranscriptCall(NamedTuple):
     """A call with the beginnings of its long fields, and its approval."""
 
     id: str
@@ -59,10 +59,10 @@ _CALL: Final = (
     f"started_at, ended_at, approvals.status, substr(question, 1, {MAX_QUESTION}), answered_by, reason "
     "FROM tool_calls LEFT JOIN approvals ON approvals.call_id = tool_calls.id WHERE"
 )
-find_call: Final = SelectOne(ShownCall._make, f"{_CALL} tool_calls.id = :id")
+find_call: Final = SelectOne(TranscriptCall._make, f"{_CALL} tool_calls.id = :id")
 call_position: Final = SelectOne[int](first_column, "SELECT position FROM tool_calls WHERE id = :id")
 calls_between: Final = SelectAll(
-    ShownCall._make,
+    TranscriptCall._make,
     f"{_CALL} tool_calls.conversation_id = :conversation_id AND position >= :first AND position <= :last",
 )
 

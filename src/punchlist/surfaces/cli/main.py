@@ -41,6 +41,7 @@ GROUPS: Final = {
         "chat": "chat:chat",
         "demo": "demo:demo",
         "sessions": "sessions:app",
+        "search": "search:search",
         "queue": "queue:app",
         "agents": "agents:app",
         "tools": "tools:app",

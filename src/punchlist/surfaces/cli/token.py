@@ -1,4 +1,4 @@
-"""`punchlist token`: named tokens for `punchlist mcp --http`."""
+"""`punchlist token`: named tokens for `punchlist serve` and `punchlist mcp --http`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from punchlist.surfaces.cli.context import CliContext, ListByDefault, echo, form
 if TYPE_CHECKING:
     from punchlist.tokens.model import AccessToken
 
-app = typer.Typer(help="Create, list and revoke tokens for `mcp --http`.", cls=ListByDefault)
+app = typer.Typer(help="Create, list and revoke tokens for `serve` and `mcp --http`.", cls=ListByDefault)
 
 
 class TokenRole(StrEnum):
@@ -32,16 +32,27 @@ def create(
     name: Annotated[str, typer.Argument(help="A name for the list of tokens and the event log.")],
     role: Annotated[TokenRole, typer.Option(help="What a client with this token may do.")],
     expires: Annotated[str, typer.Option(metavar="TIME", help="12h, 30d, 8w or never.")] = "90d",
+    webhook: Annotated[
+        bool, typer.Option("--webhook", help="For a program that sends signed webhooks to `punchlist serve`.")
+    ] = False,
 ) -> None:
-    """Create a token and print it, once. Only its hash is stored."""
+    """Create a token and print it, once. Only its hash is stored.
+
+    With --webhook, the path of a webhook and the secret that signs its requests are printed instead.
+    """
     refuse_for_agents("token create")
     from punchlist.kernel.actors import Role
-    from punchlist.tokens.validation import parse_lifetime
+    from punchlist.tokens.validation import parse_lifetime, webhook_secret
 
     refuse_for_agents("token create")
     services = cli.in_session()
     issued = services.tokens.create(cli.user_scope(services), name, Role(role.value), parse_lifetime(expires))
-    cli.show({**_json(issued.token), "token": issued.text}, issued.text)
+    if webhook:
+        secret = webhook_secret(services.trust, issued.token.id)
+        path = f"/webhooks/{issued.token.id}"
+        cli.show({**_json(issued.token), "path": path, "secret": secret}, f"{path}\n{secret}")
+    else:
+        cli.show({**_json(issued.token), "token": issued.text}, issued.text)
     if not cli.json:
         until = f"until {format_time(issued.token.expires_at)}" if issued.token.expires_at else "until it is revoked"
         echo(f"Token {name} for the role {role.value}, valid {until}. It is not shown again.", error=True)

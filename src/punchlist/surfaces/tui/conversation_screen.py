@@ -58,7 +58,9 @@ class ConversationScreen(DataScreen):
     def __init__(self, session: str) -> None:
         super().__init__()
         self.session = session
+        self.history = TranscriptView(id="history")
         self.state: ConversationState | None = None
+        self._open_calls: list[CallEntry] = []
         self._refresh: Refresh[_Loaded] | None = None
         self._last = 0
         self._first = 0
@@ -75,7 +77,7 @@ class ConversationScreen(DataScreen):
     def compose(self) -> ComposeResult:
         yield TooSmall()
         with Container(id="conversation"):
-            yield TranscriptView(id="history")
+            yield self.history
             yield TodoPanel(id="todos")
         with Vertical(id="dock"):
             yield ApprovalPanel(id="approvals")
@@ -128,12 +130,8 @@ class ConversationScreen(DataScreen):
             page = backend.page(self.session, limit=FIRST_PAGE)
         else:
             page = backend.page(self.session, after=self._last)
-        open_calls = [
-            entry
-            for entry in [*self.history.entries, *page.entries]
-            if isinstance(entry, CallEntry) and not entry.has_ended
-        ]
-        return _Loaded(backend.conversation(self.session), page, backend.calls(open_calls), is_first)
+        calls = [*self._open_calls, *open_calls(page.entries)]
+        return _Loaded(backend.conversation(self.session), page, backend.calls(calls), is_first)
 
     def _show(self, loaded: _Loaded) -> None:
         state, page = loaded.state, loaded.page
@@ -146,6 +144,7 @@ class ConversationScreen(DataScreen):
             history.extend(page.entries)
             self._unseen = 0 if following else self._unseen + len(page.entries)
         history.extend(loaded.calls)
+        self._open_calls = open_calls(loaded.calls)
         if page.entries:
             self._last = page.last
         if page.has_later:
@@ -167,10 +166,6 @@ class ConversationScreen(DataScreen):
             self.history.replace([NoteEntry("problem", "problem", f"This conversation cannot be read.\n{message}")])
             self.history.toggle("problem")
         self._show_status()
-
-    @property
-    def history(self) -> TranscriptView:
-        return self.query_one(TranscriptView)
 
     async def on_transcript_view_needed(self, event: TranscriptView.Needed) -> None:
         event.stop()
@@ -351,3 +346,8 @@ class ConversationScreen(DataScreen):
     def action_change_mode(self) -> None:
         self.app.change_mode()
         self._show_status()
+
+
+def open_calls(entries: Sequence[Entry]) -> list[CallEntry]:
+    """The calls among the entries that have not ended."""
+    return [entry for entry in entries if isinstance(entry, CallEntry) and not entry.has_ended]

@@ -43,12 +43,14 @@ class Refresh(Generic[T]):
                 try:
                     value = await asyncio.to_thread(self._load)
                 except PunchlistError as error:
+                    if not self._screen.is_running:
+                        break
                     self._fail(str(error))
-                    if self._screen.is_attached:
-                        self._screen.set_timer(RETRY_SECONDS, self.request)
+                    self._screen.set_timer(RETRY_SECONDS, self.request)
                 else:
-                    if self._screen.is_attached:
-                        self._show(value)
+                    if not self._screen.is_running:
+                        break
+                    self._show(value)
                 if not self._again:
                     break
         finally:

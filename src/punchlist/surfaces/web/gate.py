@@ -84,7 +84,7 @@ class Gate:
         path, unsafe = request.scope["path"], request.method not in SAFE
         principal = None
         if OPEN.fullmatch(path):
-            if unsafe and not self._attempts.allows(path):
+            if unsafe and path == "/login" and not self._attempts.allows(path):
                 raise HttpRejection(429, "Too many attempts. Wait a minute.", {"Retry-After": "60"})
         else:
             principal = await self._authenticate(request)

@@ -20,12 +20,10 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.actors import Actor, Role
 from punchlist.surfaces.web.context import WebPrincipal
-from punchlist.tokens.model import AccessToken, TokenValidity
+from punchlist.tokens.model import LOGIN_CODE, LOGIN_COOKIE, AccessToken, TokenValidity
 
 CODE_LIFETIME: Final = timedelta(hours=1)
 COOKIE_LIFETIME: Final = timedelta(days=30)
-CODE_PREFIX: Final = "login-"
-COOKIE_PREFIX: Final = "web-"
 
 
 class Logins:
@@ -35,50 +33,48 @@ class Logins:
     def new_code(self) -> str:
         """A code for one login as the person who runs the server."""
         self._end_expired()
-        return self._issue(CODE_PREFIX, CODE_LIFETIME)
+        return self._issue(LOGIN_CODE, CODE_LIFETIME)
 
     def exchange(self, code: str) -> str | None:
         """The text of a new cookie token; None if the code is unknown, expired or used.
 
         A named token of a person works as well, as often as it is used: a way in without a link.
         """
-        token = self._services.tokens.find_valid(code)
-        if token is None or token.role is not Role.PERSON or token.name.startswith(COOKIE_PREFIX):
+        tokens = self._services.tokens
+        token = tokens.find_login(code) or tokens.find_valid(code)
+        if token is None or token.role is not Role.PERSON or token.name.startswith(LOGIN_COOKIE):
             return None
-        if token.name.startswith(CODE_PREFIX):
+        if token.name.startswith(LOGIN_CODE):
             try:
-                self._services.tokens.revoke(self._scope(), token.id)
+                tokens.revoke(self._scope(), token.id)
             except IllegalTransition:
                 # Another request used it first.
                 return None
-        return self._issue(COOKIE_PREFIX, COOKIE_LIFETIME)
+        return self._issue(LOGIN_COOKIE, COOKIE_LIFETIME)
 
     def end(self, principal: WebPrincipal) -> None:
         """Log out: the cookie is refused from now on."""
         self._services.tokens.revoke(Scope(self._services.settings.session, principal.actor), principal.token_id)
 
     def find_cookie(self, text: str) -> WebPrincipal | None:
-        token = self._services.tokens.find_valid(text)
-        if token is None or not token.name.startswith(COOKIE_PREFIX):
+        token = self._services.tokens.find_login(text)
+        if token is None or not token.name.startswith(LOGIN_COOKIE):
             return None
         return _principal(token, self._services.trust.sign("csrf", token.id))
 
     def find_bearer(self, text: str) -> WebPrincipal | None:
-        """Codes and cookies are not accepted as bearer tokens."""
         token = self._services.tokens.find_valid(text)
-        if token is None or token.name.startswith((CODE_PREFIX, COOKIE_PREFIX)):
-            return None
-        return _principal(token, None)
+        return None if token is None else _principal(token, None)
 
     def _issue(self, prefix: str, lifetime: timedelta) -> str:
         user = re.sub(r"[^A-Za-z0-9]+", "-", current_user()).strip("-")[:24] or "user"
         name = f"{prefix}{user}-{secrets.token_hex(4)}"
-        return self._services.tokens.create(self._scope(), name, Role.PERSON, lifetime).text
+        return self._services.tokens.create(self._scope(), name, Role.PERSON, lifetime, login=True).text
 
     def _end_expired(self) -> None:
         """Expired codes and cookies count toward the limit of tokens until they are revoked."""
         for token, validity in self._services.tokens.list():
-            if validity is TokenValidity.EXPIRED and token.name.startswith((CODE_PREFIX, COOKIE_PREFIX)):
+            if validity is TokenValidity.EXPIRED and token.is_login:
                 self._services.tokens.revoke(self._scope(), token.id)
 
     def _scope(self) -> Scope:

@@ -25,11 +25,12 @@ from starlette.types import ASGIApp
 from punchlist.app import Services
 from punchlist.errors import PunchlistError
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge
-from punchlist.surfaces.web import health, login_pages, pages
+from punchlist.surfaces.web import health, login_pages, webhooks
 from punchlist.surfaces.web.api.routes import routes as api_routes
 from punchlist.surfaces.web.context import WebPrincipal
 from punchlist.surfaces.web.gate import MCP, Gate
 from punchlist.surfaces.web.logins import Logins
+from punchlist.surfaces.web.pages.routes import page_routes
 from punchlist.surfaces.web.problems import error_problem, problem
 
 VALIDITY_SECONDS: Final = 1.0
@@ -78,7 +79,13 @@ class WebServer:
 
 
 def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
-    routes: list[BaseRoute] = [*health.routes(), *login_pages.routes(), *api_routes(), *pages.routes()]
+    routes: list[BaseRoute] = [
+        *health.routes(),
+        *login_pages.routes(),
+        *webhooks.routes(),
+        *api_routes(),
+        *page_routes(),
+    ]
     if mcp is not None:
         routes.append(Route(MCP, mcp))
 

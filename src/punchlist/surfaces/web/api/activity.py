@@ -1,4 +1,4 @@
-"""The event log as pages of JSON; `events.py` streams it."""
+"""The event log as pages of JSON (`events.py` streams it), search, and health."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pydantic import AwareDatetime, Field
 
 from punchlist.surfaces.web.api.endpoint import ApiCall, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.metrics import to_utc
-from punchlist.surfaces.web.api.shapes import Limit
+from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit
+from punchlist.views.health import read_health
 from punchlist.views.live import read_activity
+from punchlist.views.search import read_search
 
 
 class ActivityQuery(RequestModel):
@@ -51,6 +53,46 @@ def _list(call: ApiCall) -> Any:
     return page.as_json()
 
 
+class SearchQuery(RequestModel):
+    q: Annotated[str, Field(min_length=1, max_length=200, description="Words, or their beginnings.")]
+    kind: Annotated[str | None, Field(max_length=50)] = None
+    mission: Annotated[str | None, Field(max_length=100)] = None
+    conversation: Annotated[str | None, Field(max_length=200)] = None
+    limit: Limit = 20
+    cursor: Cursor = None
+
+
+class SearchShape(ResponseModel):
+    items: list[JsonObject]
+    next_cursor: str | None
+    complete: bool
+
+
+class HealthShape(ResponseModel):
+    workers: list[JsonObject]
+    missions: list[JsonObject]
+
+
+def _search(call: ApiCall) -> Any:
+    query = call.query
+    page = read_search(
+        call.services.store,
+        query.q,
+        kind=query.kind,
+        mission=query.mission,
+        conversation_id=query.conversation,
+        limit=query.limit,
+        cursor=query.cursor,
+    )
+    return page.as_json()
+
+
+def _health(call: ApiCall) -> Any:
+    return read_health(call.services.store).as_json()
+
+
 ENDPOINTS = [
+    Endpoint("GET", "/search", "search", "Search everything.", _search, SearchShape, SearchQuery),
+    Endpoint("GET", "/health", "getHealth", "Workers, and the cycles of missions.", _health, HealthShape),
     Endpoint("GET", "/activity", "listActivity", "Events, oldest first.", _list, ActivityShape, ActivityQuery),
 ]

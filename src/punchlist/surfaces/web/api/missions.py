@@ -18,7 +18,7 @@ from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.storage.store import Transaction
 from punchlist.surfaces.web.api.dispatch import version_of
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, ApiReply, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, RequiredReasonBody, RunShape, Text
+from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, ReasonBody, RequiredReasonBody, RunShape, Text
 from punchlist.views.board import BoardFilter, board_json, read_board
 from punchlist.views.series import DEFAULT_DAYS, MAX_DAYS, read_series
 
@@ -216,6 +216,14 @@ def _cycle(call: ApiCall) -> Any:
     return enqueue_cycle(call.services.store, call.scope(mission.conversation_id), mission).as_json()
 
 
+def _pause(call: ApiCall) -> Any:
+    return mission_json(call.services.missions.pause(call.scope(), call.path["slug"], call.body.reason))
+
+
+def _resume(call: ApiCall) -> Any:
+    return mission_json(call.services.missions.resume(call.scope(), call.path["slug"], call.body.reason))
+
+
 def _directives(call: ApiCall) -> Any:
     found = call.services.directives.list(call.path["slug"], ended=call.query.ended)
     return {"items": [camel_json(each) for each in found]}
@@ -259,6 +267,14 @@ ENDPOINTS = [
     Endpoint(
         "POST", "/missions/{slug}/archive", "archiveMission", "End a mission; it stays readable.",
         _archive, MissionShape, body=RequiredReasonBody, roles=PEOPLE,
+    ),
+    Endpoint(
+        "POST", "/missions/{slug}/pause", "pauseMission", "Start no cycles and runs any more; pause those that run.",
+        _pause, MissionShape, body=ReasonBody, roles=PEOPLE,
+    ),
+    Endpoint(
+        "POST", "/missions/{slug}/resume", "resumeMission", "Continue a paused mission.",
+        _resume, MissionShape, body=ReasonBody, roles=PEOPLE,
     ),
     Endpoint(
         "POST", "/missions/{slug}/cycle", "startCycle", "Queue a planning cycle.",

@@ -112,6 +112,43 @@ class ReportBody(RequestModel):
     fence: int | None = None
 
 
+class EditTodoBody(RequestModel):
+    """The fields to change; `clear` names fields to empty."""
+
+    reason: RequiredReason
+    title: Line | None = None
+    description: Block | None = None
+    justification: Block | None = None
+    completion_criteria: Block | None = None
+    deadline: Line | None = None
+    priority: TodoPriority | None = None
+    also_affects: Slugs | None = None
+    check: JsonObject | None = None
+    labels: Slugs | None = None
+    parent_id: Line | None = None
+    clear: Slugs | None = None
+
+
+class SwapBody(RequestModel):
+    other_id: Annotated[Line, Field(description="A todo of the other list.")]
+    reason: RequiredReason
+
+
+class LinkBody(RequestModel):
+    link: Annotated[Line, Field(description="Such as blocks, blocked_by, relates_to.")]
+    other_id: Line
+    reason: RequiredReason
+
+
+class LabelBody(RequestModel):
+    labels: Annotated[Slugs, Field(min_length=1, description="A label with a dash before it is removed.")]
+    reason: RequiredReason
+
+
+class TextBody(RequestModel):
+    text: Text
+
+
 class HistoryQuery(RequestModel):
     after: Annotated[int, Field(ge=0, le=2**31 - 1, description="The version of the last entry before.")] = 0
     limit: Limit = 100
@@ -266,6 +303,16 @@ ENDPOINTS = [
     _action("cancel", "Cancel a todo and stop its runs."),
     _action("extend", "Change the deadline of a todo.", ExtendBody),
     _action("reprioritize", "Change the priority of a todo.", ReprioritizeBody),
+    Endpoint(
+        "PATCH", "/todos/{id}", "editTodo", "Change fields of an open todo.",
+        _step("edit"), TodoChangeShape, body=EditTodoBody, etag=todo_version,
+    ),
+    _action("swap", "Exchange a pending todo with one of the backlog.", SwapBody),
+    _action("link", "Link a todo to another one.", LinkBody),
+    _action("unlink", "Remove a link.", LinkBody),
+    _action("label", "Add and remove labels.", LabelBody),
+    _action("comment", "Comment on a todo.", TextBody),
+    _action("unarchive", "Show an archived todo again."),
     Endpoint(
         "POST", "/todos/{id}/complete", "completeTodo", "Complete a todo in progress; its check must pass.",
         _complete, TodoChangeShape, body=CompleteBody, etag=todo_version, prepare=_run_check,

@@ -1,0 +1,56 @@
+"""`punchlist search`: find words in requests, messages and the items of all lists."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.context import CliContext, echo_error, format_time, supports_color
+from punchlist.views.search import DEFAULT_LIMIT, MAX_LIMIT, SearchHit, read_search
+
+BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+
+
+class KindChoice(StrEnum):
+    REQUEST = "request"
+    MESSAGE = "message"
+    PLAN_TODO = "plan_todo"
+    CHECKLIST_ITEM = "checklist_item"
+    MISSION_TODO = "mission_todo"
+
+
+def search(
+    cli: CliContext,
+    text: Annotated[list[str], typer.Argument(help="Words, or their beginnings; all of them must occur.")],
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=MAX_LIMIT, help="How many results.")
+    ] = DEFAULT_LIMIT,
+    kind: Annotated[KindChoice | None, typer.Option("--kind", help="Only results of this kind.")] = None,
+    mission: Annotated[str | None, typer.Option("--mission", metavar="SLUG", help="Only of this mission.")] = None,
+    cursor: Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="The next page of results.")] = None,
+) -> None:
+    """Find words in requests, messages and the items of all lists, best match first."""
+    services = cli.services()
+    page = read_search(services.store, " ".join(text), kind=kind, mission=mission, limit=limit, cursor=cursor)
+    color = supports_color()
+    lines = [
+        f"{hit.kind.replace('_', ' ')}  {visible(hit.conversation_id)}  {format_time(hit.at)}\n  {_marked(hit, color)}"
+        for hit in page.hits
+    ]
+    cli.show(page.as_json(), lines, empty="Nothing found.")
+    if page.cursor is not None and not cli.json:
+        echo_error(f"there are more: --cursor {page.cursor}")
+    if not page.complete:
+        echo_error("the index is still being filled; a later search may find more")
+
+
+def _marked(hit: SearchHit, color: bool) -> str:
+    """The excerpt with its matches in bold."""
+    text, at = "", 0
+    for start, end in hit.matches if color else ():
+        text += f"{visible(hit.excerpt[at:start])}{BOLD}{visible(hit.excerpt[start:end])}{PLAIN}"
+        at = end
+    return text + visible(hit.excerpt[at:])

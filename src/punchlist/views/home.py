@@ -1,0 +1,167 @@
+"""Home: what needs a person, what is at work, and what has ended, in one call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from punchlist.agent.resume import original_request
+from punchlist.conversations.model import StoredTurn
+from punchlist.conversations.status_repository import find_status
+from punchlist.host_sessions import HostSessions
+from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.processes import is_running
+from punchlist.kernel.text import excerpt
+from punchlist.missions import repository as mission_repository
+from punchlist.runs import repository as run_repository
+from punchlist.runs.lifecycle import RunStatus
+from punchlist.runs.model import Run
+from punchlist.storage.store import Transaction
+from punchlist.views import repository, transcript_repository
+from punchlist.views.conversations import ListProgress, list_progress
+from punchlist.views.inbox_model import InboxItem, InboxPage
+
+if TYPE_CHECKING:
+    from punchlist.app import Services
+
+DEFAULT_LIMIT: Final = 20
+MAX_LIMIT: Final = 100
+MAX_RUNS: Final = 200
+WorkKind = Literal["turn", "run", "agent"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLine:
+    """A turn, a run of a mission, or a third-party agent."""
+
+    kind: WorkKind
+    id: str
+    """Of the turn or run; the session of a third-party agent."""
+    conversation_id: str
+    title: str
+    """The beginning of the request; empty if there is none."""
+    agent: str
+    state: str
+    """`working`; of a run its status; `ended`."""
+    items: ListProgress
+    started_at: str | None
+    mission: str | None = None
+    """The slug of the mission of a run."""
+    continuations: int | None = None
+    continuation_limit: int | None = None
+    """None if continuation is off or unknown (C15)."""
+    tokens: int | None = None
+    ended_at: str | None = None
+    reason: str | None = None
+    """Why a turn ended."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {**camel_json(self), "items": camel_json(self.items)}
+
+
+@dataclass(frozen=True, slots=True)
+class HomeView:
+    inbox: InboxPage
+    """What needs a person, oldest first, and the counts of all of it."""
+    working: Sequence[WorkLine]
+    done: Sequence[WorkLine]
+    """Newest first."""
+
+    @property
+    def needs_you(self) -> Sequence[InboxItem]:
+        return self.inbox.items
+
+    @property
+    def needs_you_total(self) -> int:
+        return sum(self.inbox.counts.values())
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "needsYou": [item.as_json(self.inbox.now) for item in self.needs_you],
+            "needsYouTotal": self.needs_you_total,
+            "working": [line.as_json() for line in self.working],
+            "done": [line.as_json() for line in self.done],
+        }
+
+
+def read_home(services: Services, *, limit: int = DEFAULT_LIMIT) -> HomeView:
+    """The three groups, each with at most `limit` rows."""
+    limit = max(1, min(limit, MAX_LIMIT))
+    page = services.inbox.page(limit=limit)
+    hosts = HostSessions(services.settings, os.environ).running()
+    with services.store.read() as tx:
+        working = list(_working(tx, hosts))
+        ended = repository.newest_ended_turns(tx, limit)
+        done = [_turn_line(tx, turn) for turn in sorted(ended, key=lambda turn: turn.ended_at or "", reverse=True)]
+    return HomeView(page, working[:limit], done)
+
+
+def _working(tx: Transaction, hosts: dict[str, str]) -> Iterator[WorkLine]:
+    runs = [run for run in run_repository.open_runs(tx, 1, "", MAX_RUNS) if run.status is not RunStatus.QUEUED]
+    turns = [turn for turn in repository.running_turns(tx) if is_running(turn.owner or "") is not False]
+    of_runs = {run.turn_id for run in runs}
+    for run in runs:
+        yield _run_line(tx, run)
+    for turn in turns:
+        if turn.id not in of_runs:
+            yield _turn_line(tx, turn)
+    shown = {turn.conversation_id for turn in turns}
+    for session, agent in hosts.items():
+        if session not in shown:
+            turn_of_host = repository.last_turn(tx, session)
+            items, title = list_progress(tx, session, turn_of_host), _title(tx, session)
+            yield WorkLine("agent", session, session, title, agent, "working", items, None)
+
+
+def _run_line(tx: Transaction, run: Run) -> WorkLine:
+    mission = mission_repository.mission(tx, run.mission_id) if run.mission_id is not None else None
+    turn = repository.find_turn(tx, run.turn_id) if run.turn_id is not None else None
+    status = find_status(tx, run.turn_id) if run.turn_id is not None else None
+    tokens = status.input_tokens + status.output_tokens if status else run.input_tokens + run.output_tokens
+    return WorkLine(
+        "run",
+        run.id,
+        run.conversation_id,
+        f"{run.kind}: {_title(tx, run.conversation_id)}",
+        run.agent,
+        run.status.value,
+        list_progress(tx, run.conversation_id, turn),
+        run.started_at,
+        mission.slug if mission is not None else None,
+        status.continuations if status else None,
+        status.continuation_limit if status else None,
+        tokens,
+    )
+
+
+def _turn_line(tx: Transaction, turn: StoredTurn) -> WorkLine:
+    status = find_status(tx, turn.id)
+    request = repository.request_of_turn(tx, turn.id)
+    return WorkLine(
+        "turn",
+        turn.id,
+        turn.conversation_id,
+        _first_line(request) if request else _title(tx, turn.conversation_id),
+        turn.agent_id,
+        "working" if turn.open else "ended",
+        list_progress(tx, turn.conversation_id, turn),
+        turn.started_at,
+        None,
+        status.continuations if status else None,
+        status.continuation_limit if status else None,
+        status.input_tokens + status.output_tokens if status else None,
+        turn.ended_at,
+        turn.end_reason,
+    )
+
+
+def _title(tx: Transaction, conversation_id: str) -> str:
+    found = transcript_repository.conversation_activity(tx, conversation_id)
+    title = found.title if found is not None else ""
+    return _first_line(title or transcript_repository.first_request(tx, conversation_id) or "")
+
+
+def _first_line(request: str) -> str:
+    return excerpt(" ".join(original_request(request).split()), 200)

@@ -1,0 +1,128 @@
+"""`punchlist serve` as a real process: the link, events across processes and restarts, MCP, exposure (X1, X12)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+from tests.conftest import Cli
+from tests.surfaces.web_server import WebProcess
+
+
+@pytest.fixture
+def token(punchlist: Cli) -> str:
+    return punchlist("token", "create", "robot", "--role", "person").stdout.strip()
+
+
+@pytest.mark.spec("X12")
+def test_an_event_of_another_process_is_on_a_stream_and_none_is_missed_over_a_restart(
+    project: Path, environment: dict[str, str], punchlist: Cli, token: str
+) -> None:
+    punchlist("todos", "add", "Zero")
+    with WebProcess(project, environment) as server, server.events(token) as stream:
+        assert next(stream)["event"] == "position"
+        punchlist("todos", "add", "One")
+        first = next(stream)
+    punchlist("todos", "add", "Two")
+    with WebProcess(project, environment) as server, server.events(token, Last_Event_ID=first["id"]) as stream:
+        assert next(stream)["id"] == first["id"]
+        punchlist("todos", "add", "Three")
+        # Also the events of the logins of both servers.
+        last = newest_event(server, token)
+        seen = [int(first["id"])]
+        while seen[-1] < last:
+            seen.append(int(next(stream)["id"]))
+        assert seen == list(range(seen[0], last + 1))
+
+
+def newest_event(server: WebProcess, token: str) -> int:
+    status, page = server.send("GET", "/activity?limit=500", token)
+    assert status == 200
+    last: int = page["last"]
+    return last
+
+
+@pytest.mark.spec("X12", "X11")
+def test_a_stream_ends_when_its_token_is_revoked(
+    project: Path, environment: dict[str, str], punchlist: Cli, token: str
+) -> None:
+    with WebProcess(project, environment) as server, server.events(token) as stream:
+        next(stream)
+        punchlist("token", "revoke", "robot")
+        deadline = time.monotonic() + 10
+        # The events of the revocation itself may still come; each change after a second finds the token invalid.
+        while time.monotonic() < deadline:
+            punchlist("todos", "add", "More")
+            if next(stream, None) is None:
+                break
+        else:
+            pytest.fail("the stream is still open")
+
+
+@pytest.mark.spec("X1")
+def test_mcp_is_on_the_same_server_with_the_role_of_the_token(
+    project: Path, environment: dict[str, str], punchlist: Cli
+) -> None:
+    viewer = punchlist("token", "create", "eyes", "--role", "viewer").stdout.strip()
+    lead = punchlist("token", "create", "boss", "--role", "lead").stdout.strip()
+
+    async def tools(url: str, text: str) -> set[str]:
+        headers = {"Authorization": f"Bearer {text}"}
+        async with (
+            create_mcp_http_client(headers=headers) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            return {tool.name for tool in (await client.list_tools()).tools}
+
+    with WebProcess(project, environment) as server:
+        assert "mission_todo_complete" in anyio.run(tools, f"{server.url}/mcp", lead)
+        assert "mission_todo_complete" not in anyio.run(tools, f"{server.url}/mcp", viewer)
+        # A login is no token.
+        with server.open("POST", "/mcp", server.code, {}, Accept="*/*") as response:
+            assert response.status == 401
+
+
+@pytest.mark.spec("X12")
+def test_the_server_is_not_exposed_by_mistake_and_not_started_by_agents(
+    project: Path, environment: dict[str, str]
+) -> None:
+    def refused(*arguments: str, **more: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "punchlist", "serve", *arguments],
+            cwd=project,
+            env={**environment, **more},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 1, done.stdout
+        return done.stderr
+
+    assert "--remote" in refused("--host", "192.0.2.1")
+    assert "unencrypted" in refused("--host", "192.0.2.1", "--remote")
+    assert "wildcard" in refused("--host", "0.0.0.0", "--remote")
+    assert "https" in refused("--proxy", "http://example.com")
+    assert "for you, not for an agent" in refused(CLAUDECODE="1")
+    assert "for you, not for an agent" in refused("--login", CLAUDECODE="1")
+
+
+@pytest.mark.spec("X12")
+def test_a_new_link_for_a_running_server_logs_in(project: Path, environment: dict[str, str], punchlist: Cli) -> None:
+    with WebProcess(project, environment) as server:
+        link = punchlist("serve", "--login", "--port", str(server.port)).stdout.strip()
+        assert link.startswith(f"{server.url}/login?code=")
+        with server.open("GET", link.removeprefix(server.url), "none") as response:
+            assert response.status == 200
+            assert response.headers["Set-Cookie"].startswith(f"punchlist-{server.port}=punchlist_")
+        os.kill(server.process.pid, signal.SIGTERM)
+        assert server.process.wait(timeout=20) == 0

@@ -75,7 +75,7 @@ class Peek(Vertical):
         elif asks:
             self._show_question(row)
         elif row.session is not None:
-            self.run_worker(partial(self._load, row.session), exclusive=True, group="peek")
+            self.run_worker(self._load(row.session), exclusive=True, group="peek")
 
     def _show_question(self, row: HomeRow) -> None:
         width = max(self.size.width - 4, 20)

@@ -55,7 +55,7 @@ class SearchDialog(ModalScreen[str | None]):
         self._search(event.value)
 
     def _search(self, words: str) -> None:
-        self.run_worker(partial(self._find, words), exclusive=True, group="search")
+        self.run_worker(self._find(words), exclusive=True, group="search")
 
     async def _find(self, words: str) -> None:
         rows = await self.app.in_thread(self.app.backend.search, words)

@@ -69,8 +69,8 @@ def board(request: PageRequest) -> Page:
         "filter": filter,
         "filtered": filter != BoardFilter(archived=filter.archived),
         "priorities": [priority.value for priority in TodoPriority],
-        "labels": [],
-        "chosen_label": "",
+        "labels": sorted({name for todo in found.todos.items for name in todo.label_names}),
+        "chosen_label": filter.label or "",
         "capacity": capacity,
         "compact": total > COMPACT_ABOVE,
         "total": total,
@@ -93,6 +93,7 @@ def _filter(request: PageRequest) -> BoardFilter:
         TodoPriority(priority) if priority else None,
         request.get("search"),
         archived=request.get("archived") == "1",
+        label=request.get("label") or None,
     )
 
 
@@ -135,4 +136,6 @@ def _card(request: PageRequest, board: MissionBoard, todo: MissionTodo, compact:
         request.get("todo") == todo.id,
         is_open,
         compact,
+        todo.label_names,
+        (subs.completed + subs.cancelled, subs.total) if (subs := board.todos.sub_items.get(todo.id)) else None,
     )

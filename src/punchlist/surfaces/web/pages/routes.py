@@ -76,6 +76,7 @@ FORMS: Final[dict[str, FormFunction]] = {
     "/chats/{chat}": chat.write,
     "/runs/{run}": chat.control_run,
     "/todos/{todo}/edit": todo_forms.edit_todo,
+    "/todos/{todo}/comment": todo_forms.comment,
     "/todos/{todo}/{action}": todo_forms.change_todo,
     "/missions": new_mission.create_mission,
     "/missions/{mission}/todos": todo_forms.create_todo,

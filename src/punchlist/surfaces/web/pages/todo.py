@@ -86,7 +86,7 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
         "answered": detail.answered,
         "history": detail.history,
         "more_history": f"/todos/{found.id}/history" if len(detail.history) == PAGE else None,
-        "extra": None,
+        "extra": detail.parts,
     }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.todos import tool_arguments
+from punchlist.missions.todos.edits import EditedFields
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.missions.todos.tool_updates import UpdateRequest, apply_update, parse_update
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
@@ -15,6 +16,12 @@ from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission, MissionTodo, TodoChange
 
+_TEXTS: Final = {
+    "title": "title",
+    "description": "description",
+    "justification": "justification",
+    "completionCriteria": "completion_criteria",
+}
 _MAX_BULK: Final = 500
 _DONE: Final = {"promote": "promoted", "demote": "moved to the backlog", "start": "started", "cancel": "cancelled"}
 
@@ -61,21 +68,32 @@ def change_todo(request: PageRequest) -> Redirect:
 
 
 def edit_todo(request: PageRequest) -> Redirect:
-    """Deadline and priority, each with its event."""
+    """Change the fields that differ from the stored ones, in one transaction."""
     todo, mission = _find(request)
-    scope, reason = request.scope(), request.posted("reason")
-    changed = []
-    deadline, priority = request.posted("deadline"), request.posted("priority")
-    if deadline and deadline != (todo.deadline or "")[:10]:
-        values = {"action": "extend", "deadline": deadline}
-        changed.append("deadline")
-        apply_update(request.services.mission_todos, scope, _update(mission, todo.id, reason, values))
-    if priority and priority != todo.priority.value:
-        values = {"action": "reprioritize", "priority": priority}
-        changed.append("priority")
-        apply_update(request.services.mission_todos, scope, _update(mission, todo.id, reason, values))
-    message = f"Changed: {', '.join(changed)}." if changed else "Nothing was changed."
-    return Redirect(f"/todos/{todo.id}", message)
+    fields = EditedFields()
+    for name, column in _TEXTS.items():
+        if name in request.form and (text := request.posted(name)) != getattr(todo, column):
+            fields[column] = text  # type: ignore[literal-required]
+    if "deadline" in request.form and (deadline := request.posted("deadline")) != (todo.deadline or "")[:10]:
+        fields["deadline"] = deadline or None
+    if (priority := request.posted("priority")) and priority != todo.priority.value:
+        fields["priority"] = TodoPriority(priority)
+    labels = [each.strip() for each in request.posted("labels").split(",") if each.strip()]
+    if "labels" in request.form and labels != list(todo.label_names):
+        fields["labels"] = labels
+    if not fields:
+        return Redirect(f"/todos/{todo.id}", "Nothing was changed.")
+    change = request.services.mission_todos.edit(
+        request.scope(), mission.slug, todo.id, fields, request.posted("reason")
+    )
+    changed = ", ".join(name.replace("_", " ") for name in fields)
+    return Redirect(f"/todos/{todo.id}", change.warning or f"Changed: {changed}.", warning=change.warning is not None)
+
+
+def comment(request: PageRequest) -> Redirect:
+    todo, mission = _find(request)
+    request.services.mission_todos.comment(request.scope(), mission.slug, todo.id, request.posted("text"))
+    return Redirect(f"/todos/{todo.id}", "")
 
 
 def change_many(request: PageRequest) -> Redirect:

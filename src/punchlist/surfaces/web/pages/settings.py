@@ -1,4 +1,4 @@
-"""`/settings`: who is logged in, and notifications of this browser."""
+"""`/settings`: who is logged in, and which project and database the server uses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,5 @@ def settings(request: PageRequest) -> Page:
         "role": request.actor.role.value,
         "project": str(services.workspace),
         "database": services.settings.database.rpartition("@")[2],
-        "push_key": "",
     }
     return Page("settings.html", "Settings", values, section="settings")

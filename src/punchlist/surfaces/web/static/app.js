@@ -135,7 +135,6 @@ setInterval(() => {
 
 if (document.querySelector("[data-board]")) import("./board.js");
 if (document.querySelector("[data-chat]")) import("./chat.js");
-if (document.querySelector("[data-push]")) import("./push.js");
 for (const input of document.querySelectorAll("input[type=file][data-into]")) {
   input.addEventListener("change", async () => {
     const file = input.files[0];

@@ -222,6 +222,33 @@ def test_an_approval_is_answered_on_a_phone_and_the_call_runs(
     assert (project / "profiled").exists()
 
 
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_search_shows_where_words_are_in_todos_and_messages(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    from punchlist.conversations.model import MessageRole, Scope
+
+    id = make(services, "Measure the bundler")
+    scope = Scope("bundles", PERSON)
+    turn = services.conversations.open_turn(scope)
+    services.conversations.add_message(scope, MessageRole.USER, "Why is the bundler so slow?", turn_id=turn.id)
+    server = serve("--no-worker")
+    page = person(server)
+    page.goto(f"{server.url}/search?q=bundl")
+    page.wait_for_selector("body.ready")
+    expect(page.locator("main [data-result] mark")).to_have_text(["bundl", "bundl"])
+    page.get_by_role("link", name="Mission todos").click()
+    page.locator("main [data-result]", has_text="Measure the bundler").click()
+    page.wait_for_url(f"{server.url}/todos/{id}")
+    page.wait_for_selector("body.ready")
+    page.keyboard.press("Control+k")
+    page.locator("#palette input").fill("slow bund")
+    page.locator("#palette [data-result]", has_text="Why is the bundler so slow?").click()
+    page.wait_for_url(f"{server.url}/chats/bundles?*")
+    expect(page.locator("article.message:target")).to_contain_text("Why is the bundler so slow?")
+
+
 @pytest.mark.spec("W10")
 @ONE_DATABASE
 def test_hostile_text_is_text_on_every_page(serve: Serve, person: LogIn, services: Services, mission: Mission) -> None:

@@ -249,6 +249,52 @@ def test_search_shows_where_words_are_in_todos_and_messages(
     expect(page.locator("article.message:target")).to_contain_text("Why is the bundler so slow?")
 
 
+@pytest.mark.spec("M10", "I3")
+@ONE_DATABASE
+def test_a_recommendation_is_decided_and_a_missing_worker_is_reported(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    owner = MissionScope("s", Actor(Role.OWNER, "owner"), SLUG)
+    first = services.recommendations.add(owner, SLUG, "Raise the limit of the backlog.").number
+    second = services.recommendations.add(owner, SLUG, "Collect the build time every hour.").number
+    server = serve("--no-worker")
+    page = person(server)
+    page.goto(f"{server.url}/missions/{SLUG}")
+    page.wait_for_selector("body.ready")
+    expect(page.locator("[data-problem]").first).to_contain_text("Start one with punchlist worker or punchlist serve")
+    for number, do in ((first, "Accept"), (second, "Decline")):
+        row = page.locator(f"#recommendation-{number}")
+        row.get_by_label("Reason").fill("It is time")
+        row.get_by_role("button", name=do).click()
+        expect(row).to_have_count(0)
+    decided = [each.recommendation for each in services.recommendations.list(SLUG, decided=True)]
+    assert [(one.status, one.decision) for one in decided] == [("accepted", "It is time"), ("declined", "It is time")]
+
+
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_a_third_party_agent_is_listed_while_it_runs(
+    serve: Serve, person: LogIn, project: Path, environment: dict[str, str], database: str
+) -> None:
+    import json
+    import os
+
+    from punchlist.config import load
+    from punchlist.host_sessions import FILE_NAME, session_folder
+    from punchlist.kernel.processes import process_identity
+
+    settings = load(environment={**environment, "PUNCHLIST_DATABASE_URL": database}, cwd=project)
+    file = session_folder(settings, environment) / FILE_NAME
+    owners = {"claude-1": process_identity(os.getpid()), "claude-2": process_identity(2**22 + 1)}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"taken": owners, "agents": dict.fromkeys(owners, "claude-code"), "known": {}}))
+    server = serve("--no-worker")
+    page = person(server)
+    page.goto(f"{server.url}/agents")
+    expect(page.locator("#agent-claude-1")).to_contain_text("claude-code")
+    expect(page.locator("#agent-claude-2")).to_have_count(0)
+
+
 @pytest.mark.spec("W10")
 @ONE_DATABASE
 def test_hostile_text_is_text_on_every_page(serve: Serve, person: LogIn, services: Services, mission: Mission) -> None:

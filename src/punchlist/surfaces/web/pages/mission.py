@@ -1,12 +1,15 @@
-"""`/missions/SLUG`: goals, pillars, metrics with their plots, directives, chats, and the state of the work."""
+"""`/missions/SLUG`: goals, health, recommendations, pillars, metrics with their plots, directives, and chats."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from punchlist.errors import InvalidInput
+from punchlist.kernel.text import excerpt
 from punchlist.missions.usage import MissionUsageService
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.views.board import BoardFilter, read_board
+from punchlist.views.health import read_health
 from punchlist.views.metrics import read_metric
 
 _POINTS: Final = 120
@@ -35,7 +38,8 @@ def mission(request: PageRequest) -> Page:
         "usage": usage.usage,
         "directives": services.directives.list(slug),
         "runs": services.runs.list(mission_id=board.mission.id, ended=True, limit=8),
-        "recommendations": [],
+        "health": read_health(services.store, slug).missions[0],
+        "recommendations": services.recommendations.list(slug),
     }
     return Page("mission.html", board.mission.name, values, section=f"mission:{slug}", mission=slug)
 
@@ -93,6 +97,19 @@ def end_directive(request: PageRequest) -> Redirect:
     slug, number = request.parameters["mission"], request.parameters["number"]
     request.services.directives.end(request.scope(), slug, int(number))
     return Redirect(f"/missions/{slug}", "The directive no longer holds.")
+
+
+def decide_recommendation(request: PageRequest) -> Redirect:
+    slug, number, reason = request.parameters["mission"], int(request.parameters["number"]), request.posted("reason")
+    recommendations = request.services.recommendations
+    match request.posted("do"):
+        case "accept":
+            decided = recommendations.accept(request.scope(), slug, number, reason).recommendation
+        case "decline":
+            decided = recommendations.decline(request.scope(), slug, number, reason).recommendation
+        case other:
+            raise InvalidInput(f"do: must be accept or decline, got {excerpt(other)!r}")
+    return Redirect(f"/missions/{slug}", f"Recommendation {number} is {decided.status}.")
 
 
 def record_reading(request: PageRequest) -> Redirect:

@@ -84,6 +84,7 @@ FORMS: Final[dict[str, FormFunction]] = {
     "/missions/{mission}/cycle": mission.start_cycle,
     "/missions/{mission}/directives": mission.add_directive,
     "/missions/{mission}/directives/{number:int}/end": mission.end_directive,
+    "/missions/{mission}/recommendations/{number:int}": mission.decide_recommendation,
     "/missions/{mission}/metrics/{metric}": mission.record_reading,
 }
 """By path, most specific first."""

@@ -286,13 +286,64 @@ def test_a_third_party_agent_is_listed_while_it_runs(
     settings = load(environment={**environment, "PUNCHLIST_DATABASE_URL": database}, cwd=project)
     file = session_folder(settings, environment) / FILE_NAME
     owners = {"claude-1": process_identity(os.getpid()), "claude-2": process_identity(2**22 + 1)}
+    # Before the file names this process: an agent may not start a server.
+    server = serve("--no-worker")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"taken": owners, "agents": dict.fromkeys(owners, "claude-code"), "known": {}}))
-    server = serve("--no-worker")
     page = person(server)
     page.goto(f"{server.url}/agents")
     expect(page.locator("#agent-claude-1")).to_contain_text("claude-code")
     expect(page.locator("#agent-claude-2")).to_have_count(0)
+
+
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_text_is_shown_while_it_is_written_and_replaced_by_the_message(
+    serve: Serve, person: LogIn, services: Services
+) -> None:
+    from punchlist.conversations import live_repository
+    from punchlist.conversations.live_repository import NewLiveText
+    from punchlist.conversations.model import MessageRole, Scope
+
+    scope = Scope("words", Actor(Role.SYSTEM, "agent"))
+    turn = services.conversations.open_turn(scope)
+
+    def write(text: str, position: int, ended: int = 0) -> None:
+        with services.store.write() as tx:
+            live_repository.add_text(tx, NewLiveText("words", turn.id, "", position, text, ended, tx.now()))
+
+    write("Tests 😀", 0)
+    server = serve("--no-worker")
+    page = person(server)
+    page.goto(f"{server.url}/chats/words")
+    live = page.locator("[data-live-text] .prose")
+    expect(live).to_have_text("Tests 😀")
+    write(" pass <b>now</b>", 7)
+    expect(live).to_have_text("Tests 😀 pass <b>now</b>")
+    services.conversations.add_message(scope, MessageRole.ASSISTANT, "All tests pass.", turn_id=turn.id)
+    write("", 23, ended=1)
+    expect(page.locator("#live .message")).to_contain_text("All tests pass.")
+    expect(live).to_have_count(0)
+
+
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_forms_work_without_scripts_and_one_that_fails_returns_to_its_page(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    server = serve("--no-worker")
+    context = person(server).context
+    assert context.browser is not None
+    plain = context.browser.new_context(java_script_enabled=False, storage_state=context.storage_state())
+    page = plain.new_page()
+    address = f"{server.url}/missions/{SLUG}?from=here"
+    page.goto(address)
+    for reading, answer in (("fast", "number"), ("72", "Recorded.")):
+        page.locator("#reading-local-build-time").fill(reading)
+        page.locator("#metric-local-build-time").get_by_role("button", name="Record").click()
+        expect(page.locator("main > .notice")).to_contain_text(answer)
+        assert page.url == (address if reading == "fast" else f"{server.url}/missions/{SLUG}")
+    plain.close()
 
 
 @pytest.mark.spec("W10")

@@ -67,6 +67,7 @@ def chat(request: PageRequest) -> Page:
         values,
         section=f"mission:{slug}" if slug else "conversations",
         mission=slug,
+        live_text=values["at_end"],
     )
 
 

@@ -65,6 +65,8 @@ class Page:
     """The mission whose events refresh the page; None for all events."""
     status: int = 200
     marks_seen: bool = False
+    live_text: bool = False
+    """Whether the page shows text while it is written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from mimetypes import guess_type
 from typing import Any, Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -164,7 +165,7 @@ def _frame(
         "mission": page.mission,
         "waiting": waiting,
         "flash": flash,
-        "events": f"/api/v1/events?after={last_event}",
+        "events": f"/api/v1/events?after={last_event}{'&text=true' if page.live_text else ''}",
     }
 
 
@@ -194,7 +195,7 @@ def _form_handler(form: FormFunction) -> Handler:
             done = Redirect(_back(request), str(error), warning=True)
         if scripted:
             return JSONResponse({"to": done.to, "message": done.message, "warning": done.warning})
-        response = RedirectResponse(done.to if done.to.startswith("/") else "/", 303)
+        response = RedirectResponse(_own_path(done.to), 303)
         if done.message:
             flash = json.dumps({"message": done.message[:_MAX_FLASH], "warning": done.warning})
             _set_cookie(response, context, FLASH, base64.urlsafe_b64encode(flash.encode()).decode(), 60)
@@ -204,9 +205,19 @@ def _form_handler(form: FormFunction) -> Handler:
 
 
 def _back(request: Request) -> str:
-    """The page that has the form."""
-    path = request.url.path
-    return path if path in ("/", "/missions/new") else {"/missions": "/missions/new"}.get(path, "/")
+    """The page that has the form: the browser names it."""
+    try:
+        referrer = urlsplit(request.headers.get("referer", ""))
+    except ValueError:
+        return "/"
+    if referrer.netloc != request.headers["host"]:
+        return "/"
+    return _own_path(f"{referrer.path}?{referrer.query}" if referrer.query else referrer.path)
+
+
+def _own_path(to: str) -> str:
+    """A path of this server; `//name` would be another one."""
+    return to if re.match(r"/(?![/\\])", to) else "/"
 
 
 def _flash(request: Request) -> dict[str, Any] | None:

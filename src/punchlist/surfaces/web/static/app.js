@@ -1,6 +1,7 @@
 // What every page has: keys, search, theme, sidebar, relative times.
 
 import "./live.js";
+import { openChat } from "./chat.js";
 import { toast } from "./forms.js";
 
 const root = document.documentElement;
@@ -134,7 +135,9 @@ setInterval(() => {
 // --- parts of single pages ----------------------------------------------------------------------------------
 
 if (document.querySelector("[data-board]")) import("./board.js");
-if (document.querySelector("[data-chat]")) import("./chat.js");
+const chat = document.querySelector("[data-chat]");
+// Not imported later: the first text arrives as soon as the event stream is open.
+if (chat) openChat(chat);
 for (const input of document.querySelectorAll("input[type=file][data-into]")) {
   input.addEventListener("change", async () => {
     const file = input.files[0];

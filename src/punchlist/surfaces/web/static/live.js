@@ -107,10 +107,12 @@ function connect(last) {
   });
   const note = (event) => {
     seen = event.lastEventId || seen;
-    document.dispatchEvent(new CustomEvent("server-event", { detail: event }));
     changed();
   };
   source.addEventListener("change", note);
+  source.addEventListener("text", (event) => {
+    document.dispatchEvent(new CustomEvent("live-text", { detail: JSON.parse(event.data) }));
+  });
   source.addEventListener("position", (event) => { seen = event.lastEventId || seen; });
   source.addEventListener("error", () => {
     failures += 1;

@@ -346,6 +346,37 @@ def test_forms_work_without_scripts_and_one_that_fails_returns_to_its_page(
     plain.close()
 
 
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_a_conversation_is_started_and_continued(serve: Serve, person: LogIn, project: Path) -> None:
+    rehearsal = project / "rehearsal.yaml"
+    rehearsal.write_text(
+        "scenes: [{when: Say hello, replies: [Hello there.]}, {when: Say goodbye, replies: [Farewell.]}]"
+    )
+    server = serve("--no-worker", "--model", f"rehearsal:{rehearsal}")
+    page = person(server)
+    page.goto(f"{server.url}/conversations")
+    page.wait_for_selector("body.ready")
+    page.locator("summary", has_text="New conversation").click()
+    page.get_by_label("Goal").fill("Say hello")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_url(f"{server.url}/chats/*")
+    expect(page.locator("#live .message", has_text="Hello there.")).to_be_visible()
+    page.get_by_label("Message").fill("Say goodbye")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("#live .message", has_text="Farewell.")).to_be_visible()
+
+
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_without_a_model_no_conversation_is_offered(serve: Serve, person: LogIn) -> None:
+    server = serve("--no-worker")
+    page = person(server)
+    page.goto(f"{server.url}/conversations")
+    expect(page.get_by_role("heading", name="Conversations", exact=True)).to_be_visible()
+    expect(page.locator("#new-conversation")).to_have_count(0)
+
+
 @pytest.mark.spec("W10")
 @ONE_DATABASE
 def test_hostile_text_is_text_on_every_page(serve: Serve, person: LogIn, services: Services, mission: Mission) -> None:

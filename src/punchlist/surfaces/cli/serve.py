@@ -85,6 +85,8 @@ def serve(
         host_names=[host, *([urlsplit(proxy).hostname or ""] if proxy else [])],
         cookie_name=f"punchlist-{port}",
         secure=base.startswith("https:"),
+        model=model,
+        mode=mode,
     )
 
     def say_started() -> None:

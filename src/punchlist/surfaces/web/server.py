@@ -49,6 +49,10 @@ class WebServer:
     """With the port: cookies do not distinguish ports, so that two servers on one machine need two names."""
     secure: bool = False
     """Whether clients use https."""
+    model: str | None = None
+    """The model that the person who started the server named."""
+    mode: str | None = None
+    """The permission mode that they named."""
     worker_state: Literal["none", "running", "failed"] = "none"
     login_page: Callable[..., Response] = field(default=login_pages.login_page)
     _validity: dict[str, tuple[bool, float]] = field(init=False, default_factory=dict)

@@ -13,6 +13,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.missions.model import ChatChannel
 from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
+from punchlist.surfaces.web.pages.turns import deliver_queued
 from punchlist.views.chat import DEFAULT_LIMIT, ChatPage, read_chat
 
 if TYPE_CHECKING:
@@ -176,6 +177,8 @@ def write(request: PageRequest) -> Redirect:
         raise IllegalTransition(f"Mission {slug!r} is archived, so its agents do not answer.")
     scope = Scope(conversation.id, request.actor)
     MessageQueue(services.store, services.conversations).add(scope, request.posted("text"))
+    if slug is None:
+        deliver_queued(request, conversation)
     return Redirect(f"/chats/{conversation.id}", "")
 
 

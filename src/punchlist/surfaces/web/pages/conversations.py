@@ -8,6 +8,7 @@ from typing import Final
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Scope
 from punchlist.surfaces.web.pages.page import Page, PageRequest
+from punchlist.surfaces.web.pages.turns import turn_model
 
 _LIMIT: Final = 100
 
@@ -22,7 +23,8 @@ def conversations(request: PageRequest) -> Page:
         metadata = json.loads(overview.conversation.metadata)
         slug = metadata.get("missionSlug")
         rows.append({"overview": overview, "mission": names.get(slug) if slug else None})
-    return Page("conversations.html", "Conversations", {"rows": rows}, section="conversations")
+    values = {"rows": rows, "model": turn_model(request)}
+    return Page("conversations.html", "Conversations", values, section="conversations")
 
 
 def lists(request: PageRequest) -> Page:

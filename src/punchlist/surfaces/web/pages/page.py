@@ -28,6 +28,9 @@ class PageRequest:
     form: Mapping[str, Sequence[str]] = field(default_factory=dict)
     seen_until: str | None = None
     """When this browser last looked at the attention page."""
+    model: str | None = None
+    """The model and the permission mode that the server was started with."""
+    mode: str | None = None
 
     def get(self, name: str, default: str = "") -> str:
         """The last value of a query parameter."""

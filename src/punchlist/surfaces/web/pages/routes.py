@@ -34,6 +34,7 @@ from punchlist.surfaces.web.pages import (
     settings,
     todo,
     todo_forms,
+    turns,
 )
 from punchlist.surfaces.web.pages.compression import accepts_gzip, compressed, compressed_file
 from punchlist.surfaces.web.pages.page import FormFunction, Page, PageFunction, PageRequest, Redirect
@@ -74,6 +75,7 @@ PAGES: Final[dict[str, PageFunction]] = {
 }
 FORMS: Final[dict[str, FormFunction]] = {
     "/inbox/{id}": inbox_answers.answer,
+    "/conversations": turns.start_conversation,
     "/chats/{chat}": chat.write,
     "/runs/{run}": chat.control_run,
     "/todos/{todo}/edit": todo_forms.edit_todo,
@@ -151,6 +153,8 @@ def _page_request(
         parse_qs(request.url.query, max_num_fields=100),
         form,
         seen_until,
+        context.web.model,
+        context.web.mode,
     )
 
 

@@ -78,8 +78,9 @@ bench: $(READY)  ## Run the benchmarks: table on stdout, JSON in bench/results
 soak: $(READY)  ## The trust tests with their full numbers (at most an hour on two cores)
 	PUNCHLIST_SOAK=1 $(BIN)/python -m pytest -m soak -n 2 --dist loadfile --timeout 3000 --durations 15 $(ARGS)
 
-pictures: $(READY)  ## Take the pictures of the terminal application from a rehearsal
+pictures: $(READY)  ## Take the pictures of the terminal application and of the pages; needs Chromium
 	$(BIN)/python -m docs.terminal_picture
+	$(BIN)/python -m docs.web_pictures
 
 docs: $(READY)  ## Write what is made from code into the documentation
 	$(BIN)/python -m docs.generate

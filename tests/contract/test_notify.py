@@ -22,7 +22,7 @@ from punchlist.config import load
 from punchlist.errors import ConfigError
 from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.run_control import MissionRuns
-from punchlist.notify.channels import SIGNATURE, TIMESTAMP, sign
+from punchlist.notify.channels import SIGNATURE, TIMESTAMP, NotSent, send, sign
 from punchlist.notify.service import RETRIES, Notifier
 from punchlist.notify.settings import NotifyChannel, NotifySettings, Urgency, load_notify
 from punchlist.plan.service import Plans
@@ -227,3 +227,17 @@ def test_only_the_users_own_file_sets_channels(tmp_path: Path) -> None:
     user_file.write_text('[[notify.channels]]\nname = "x"\ncommand = ["true"]\nwebhook = "https://example.org"\n')
     with pytest.raises(ConfigError, match="one of command, webhook and service"):
         load_notify(load(cwd=project, environment={"HOME": str(home)}))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_service_of_apprise_gets_the_message(hook: Hook) -> None:
+    address = hook.url.removeprefix("http://").rstrip("/")
+    channel = NotifyChannel("phone", service="json://${HOST_OF_TEST}")
+    message = {"title": "2 requests", "body": "Approve the release"}
+    send(channel, message, "now", {"HOST_OF_TEST": address}, allow_private=True)
+    (received,) = hook.messages
+    assert (received["title"], received["message"]) == ("2 requests", "Approve the release")
+    with pytest.raises(NotSent, match="HOST_OF_TEST is not set"):
+        send(channel, message, "now", {}, allow_private=True)
+    with pytest.raises(NotSent, match="apprise does not know the service"):
+        send(NotifyChannel("x", service="no-such-service"), message, "now", {}, allow_private=True)

@@ -20,7 +20,7 @@ from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.conversation_screen import ConversationScreen
 
 SESSION = "s1"
-SECONDS = 12.0
+SECONDS = 40.0
 
 
 @dataclass(slots=True)

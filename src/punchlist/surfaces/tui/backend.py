@@ -293,8 +293,12 @@ class Backend:
     def start(self, session: str, goal: str | None, *, resume: bool = False) -> None:
         """Start a turn in a process of its own."""
         from punchlist.agent.turn_process import start_turn
+        from punchlist.integrations.session_goals import SessionGoals
 
         options = self.options
+        accepted_by = (
+            None if goal is None else SessionGoals(self.services.store, self.services.conversations).get(session)
+        )
         start_turn(
             self.services,
             session,
@@ -302,6 +306,7 @@ class Backend:
             model=options.model,
             mode=options.mode,
             agent=options.agent,
+            until=accepted_by.criteria if accepted_by else None,
             resume=resume,
             folder=self.services.workspace,
         )

@@ -168,6 +168,7 @@ KEYS: Final[tuple[KeyAction, ...]] = (
     ),
     *_actions(
         KeyScope.LIST,
+        ("add", "a", "Add"),
         ("edit", "e enter", "Edit"),
         ("complete", "x", "Done, or reopen"),
         ("start", "s", "Start"),

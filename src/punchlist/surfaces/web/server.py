@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal, ParamSpec, TypeVar
@@ -23,7 +23,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from punchlist.app import Services
-from punchlist.errors import PunchlistError
+from punchlist.errors import PunchlistError, StoreError
+from punchlist.idempotency.service import IdempotentRequests
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.surfaces.web import health, login_pages, webhooks
 from punchlist.surfaces.web.api.routes import routes as api_routes
@@ -36,6 +37,7 @@ from punchlist.surfaces.web.problems import error_problem, problem
 VALIDITY_SECONDS: Final = 1.0
 P = ParamSpec("P")
 T = TypeVar("T")
+CLEANING_SECONDS: Final = 24 * 3600.0
 
 
 @dataclass(slots=False)
@@ -95,9 +97,11 @@ def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        cleaning = asyncio.create_task(_forget_old_answers(web))
         try:
             yield
         finally:
+            cleaning.cancel()
             await web.call_in_thread(web.services.live.close)
 
     app = Starlette(
@@ -109,6 +113,15 @@ def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
     app.state.web = web
     app.router.redirect_slashes = False
     return app
+
+
+async def _forget_old_answers(web: WebServer) -> None:
+    """Delete the answers to idempotent requests that are too old to be repeated, at the start and once a day."""
+    while True:
+        # The next day is early enough after an outage of the database.
+        with suppress(StoreError):
+            await web.call_in_thread(IdempotentRequests(web.services.store).forget_old)
+        await asyncio.sleep(CLEANING_SECONDS)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

@@ -412,10 +412,10 @@ def test_axe_finds_nothing_serious(serve: Serve, person: LogIn, services: Servic
     server = serve("--no-worker", "--model", "rehearsal:unused.yaml")
     page = person(server)
     paths = ("/", f"{BOARD}?todo={id}", f"/todos/{id}", f"/missions/{SLUG}", f"/missions/{SLUG}/flow", "/runs")
-    paths += ("/search?q=profile", "/agents", "/conversations", "/settings")
+    more = ("/search?q=profile", "/agents", "/conversations", "/settings", "/missions/new", f"/missions/{SLUG}/new")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme="light" if scheme == "light" else "dark")
-        for path in (*paths, "/missions/new", f"/missions/{SLUG}/new", f"/chats/{mission.conversation_id}"):
+        for path in (*paths, *more, f"/chats/{mission.conversation_id}"):
             page.goto(server.url + path)
             page.wait_for_selector("body.ready")
             found = Axe().run(page).response["violations"]

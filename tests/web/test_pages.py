@@ -411,7 +411,7 @@ def test_axe_finds_nothing_serious(serve: Serve, person: LogIn, services: Servic
     services.recommendations.add(MissionScope("s", PERSON), SLUG, "Raise the limit of the backlog.")
     server = serve("--no-worker", "--model", "rehearsal:unused.yaml")
     page = person(server)
-    paths = ("/", f"{BOARD}?todo={id}", f"/todos/{id}", f"/missions/{SLUG}", f"/missions/{SLUG}/flow", "/runs")
+    paths = ["/", f"{BOARD}?todo={id}", f"/todos/{id}", f"/missions/{SLUG}", f"/missions/{SLUG}/flow", "/runs"]
     paths += ("/search?q=profile", "/agents", "/conversations", "/settings")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme="light" if scheme == "light" else "dark")

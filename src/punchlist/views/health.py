@@ -133,7 +133,8 @@ def _problems(health: MissionHealth) -> Iterator[str]:
         return
     if not health.workers:
         waiting = f" {health.queued_runs} runs are queued." if health.queued_runs else ""
-        yield f"No worker is alive, so no work is done.{waiting} Start one with `punchlist worker` or `punchlist serve`."
+        start = "Start one with `punchlist worker` or `punchlist serve`."
+        yield f"No worker is alive, so no work is done.{waiting} {start}"
     if health.missed_cycles:
         number = f"at least {MAX_MISSED}" if health.missed_cycles == MAX_MISSED else str(health.missed_cycles)
         why = f": {health.newest_cycle.why}" if health.newest_cycle and health.newest_cycle.why else ""

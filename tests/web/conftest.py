@@ -30,8 +30,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="Chromium is not installed (apt install chromium)"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Not of the session: while it is open, Playwright's event loop runs in this thread, and no other one can."""
     with chromium() as started:
         yield started
 

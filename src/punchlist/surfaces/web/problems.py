@@ -22,6 +22,7 @@ STATUS: Final = {
     "precondition_required": 428,
     "key_reused": 422,
     "config": 409,
+    "turn_not_started": 409,
     "missing_extra": 501,
     "store_unavailable": 503,
     "store_busy": 503,

@@ -45,6 +45,10 @@ scenes:
       - calls: [{tool: run_command, arguments: {command: sh profile.sh}}]
       - calls: [{tool: run_command, arguments: {command: sh share.sh}}, {tool: list_directory, arguments: {path: .}}]
       - text: The loader takes most of the time.
+  - agent: pillar-owner
+    when: "Results for: Profile the build"
+    replies:
+      - text: The loader takes most of the 72 seconds.
   - agent: coder
     when: "Measure it."
     replies:

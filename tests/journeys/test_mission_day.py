@@ -51,6 +51,9 @@ scenes:
       - calls: [{tool: delegate, arguments: {type: coder, mission: Look into build.log., async: true}}]
       - calls: [{tool: write_file, arguments: {path: asked.txt, content: "A coder looks.\\n"}}]
       - text: A coder looks into it.
+  - agent: pillar-owner
+    when: "Results for: Measure the build.*It took 72 s"
+    replies: [The coder says that it takes 72 s.]
   - agent: coder
     when: "Look into build.log"
     replies:

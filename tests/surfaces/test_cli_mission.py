@@ -259,7 +259,12 @@ def test_a_mission_is_shown_as_a_board(punchlist: Cli, team: Team) -> None:
         "backlog  █░░░░░░░░░ 1/50",
     ]
     assert lines[5].startswith("cadence  0 9 * * 1 UTC, next 20")
-    assert lines[6:] == [
+    assert lines[6:8] == [
+        "workers  0 alive",
+        "! No worker is alive, so no work is done. 2 runs are queued. "
+        "Start one with `punchlist worker` or `punchlist serve`.",
+    ]
+    assert lines[8:] == [
         "",
         f"Build Performance ({BUILD})",
         "  Builds under a minute",

@@ -24,16 +24,16 @@ PLANNER = {"TodoWrite", "create_todo", "list_todo", "start_todo", "complete_todo
 CLAIMS = {"claim_todo", "renew_claim", "release_claim"}
 LEAD = {
     *("mission_todo_create", "mission_todo_update", "mission_todo_complete", "mission_todo_list"),
-    *("mission_recommendation_list", "mission_recommendation_decide"),
+    *("mission_read", "mission_control", "mission_recommendation_decide"),
 }
-LEAD_ONLY = {"mission_todo_complete", "mission_recommendation_decide"}
+LEAD_ONLY = {"mission_todo_complete", "mission_control", "mission_recommendation_decide"}
 TOOLS = {
     "person": PLANNER | CLAIMS | LEAD,
     "supervisor": PLANNER | CLAIMS,
     "lead": PLANNER | CLAIMS | LEAD,
     "owner": PLANNER | CLAIMS | LEAD - LEAD_ONLY | {"mission_todo_report", "mission_recommend"},
     "worker": {"TodoWrite"},
-    "viewer": {"list_todo", "mission_todo_list", "mission_recommendation_list"},
+    "viewer": {"list_todo", "mission_todo_list", "mission_read"},
 }
 
 

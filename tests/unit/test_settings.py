@@ -188,7 +188,7 @@ def test_an_unknown_setting_is_named_with_its_file_and_line(
     (project / "punchlist.toml").write_text(text)
     told = complaint(project, home)
     assert told.startswith(f"{project}/punchlist.toml, line {line}: unknown setting {key!r}.")
-    known = "database, session, synchronous, policy, workspace, sandbox, mcp, agent, agents"
+    known = "database, session, synchronous, policy, workspace, sandbox, mcp, agent, agents, notify"
     assert told.endswith(f"Known settings: {known}.")
 
 

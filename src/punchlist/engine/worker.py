@@ -7,7 +7,7 @@ database: which worker dispatches a run, starts a cycle, or recovers a dead work
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -36,7 +36,7 @@ from punchlist.missions.planning.retries import is_retried
 from punchlist.missions.run_control import apply_stop, end_claim, end_work
 from punchlist.models.model import Model
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
-from punchlist.runs.model import Run, RunKind
+from punchlist.runs.model import DELEGATED_WORK, Run, RunKind
 from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.runs.workers import WorkerRegistration
 from punchlist.storage.async_bridge import make_bridge
@@ -159,7 +159,9 @@ class Worker:
 
     def _is_idle(self) -> bool:
         ready = {run.id for run in self._queue.ready(_MAX_RUNS)}
-        return all(self._is_at_rest(run, ready) for run in self._services.runs.list(limit=_MAX_RUNS))
+        runs = self._services.runs.list(limit=_MAX_RUNS)
+        delegated = {run.todo_id for run in runs if run.kind is RunKind.DELEGATE}
+        return all(self._is_at_rest(run, ready) and not _has_results(run, delegated) for run in runs)
 
     def _is_at_rest(self, run: Run, ready: set[str]) -> bool:
         if run.wish is not None or run.message is not None:
@@ -294,6 +296,11 @@ class Worker:
 
     def _report_run(self, run: Run, event: str) -> None:
         self._report(f"{run.kind} {run.id[-8:]} {event}")
+
+
+def _has_results(run: Run, delegated: Collection[str | None]) -> bool:
+    """Whether the run is about to continue, because the work that it waits for has ended."""
+    return run.status is RunStatus.WAITING and run.why.startswith(DELEGATED_WORK) and run.todo_id not in delegated
 
 
 def _chat_of(run: Run) -> str:

@@ -32,6 +32,10 @@ _JSON_FIELDS: Final = (
 )
 
 
+DELEGATED_WORK: Final = "the results of delegated work"
+"""What a run waits for whose agent delegated work without waiting."""
+
+
 class Run(NamedTuple):
     """A row of `runs`."""
 

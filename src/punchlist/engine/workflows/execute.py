@@ -39,7 +39,7 @@ from punchlist.missions.todos.claims import MissionClaims, run_holder
 from punchlist.missions.todos.lifecycle import OPEN
 from punchlist.runs.lifecycle import OPEN as OPEN_RUN
 from punchlist.runs.lifecycle import RunStatus
-from punchlist.runs.model import Run, RunKind
+from punchlist.runs.model import DELEGATED_WORK, Run, RunKind
 from punchlist.storage.async_bridge import run_in_thread
 
 MAX_FOLLOW_UPS: Final = 10
@@ -135,7 +135,7 @@ async def _await_delegations(run: Run, context: WorkflowContext, key: str, seen:
                 return [(one.id, one.agent, one.result or f"It {one.status}: {one.why}") for one in delegated]
             if now.status is RunStatus.RUNNING:
                 agents = ", ".join(sorted(one.agent for one in delegated if one.status in OPEN_RUN))
-                await context.call(context.queue.wait, run.id, f"the results of delegated work ({agents})")
+                await context.call(context.queue.wait, run.id, f"{DELEGATED_WORK} ({agents})")
             await asyncio.sleep(POLL_INTERVAL)
 
     results = await context.step(f"results.{key}", wait)

@@ -86,6 +86,11 @@ def beside(request: pytest.FixtureRequest, tmp_path: Path) -> Beside:
     return Beside(request.param, tmp_path)
 
 
+REQUESTS = (5, 6)
+"""Two items, one early stop, and the question about items for which no call was made (V1); opencode reports fewer
+calls."""
+
+
 def test_an_agent_that_stops_early_is_sent_back_and_finishes_its_list(beside: Beside) -> None:
     before = beside.files()
     beside.punchlist("install", beside.name, "--yes")
@@ -93,7 +98,7 @@ def test_an_agent_that_stops_early_is_sent_back_and_finishes_its_list(beside: Be
     model, wrote = beside.run(drains())
     early = [asked for asked in model.asked if SENT_BACK not in asked.heard]
     assert len(early) == 2, "it is sent back when it stops, not before"
-    assert len(model.asked) == 5, "and only once"
+    assert len(model.asked) in REQUESTS, "and only once"
     assert DONE in wrote
     assert beside.statuses() == {(FIRST, "completed"): 1, (SECOND, "completed"): 1}
     beside.punchlist("uninstall", beside.name, "--yes")
@@ -103,7 +108,7 @@ def test_an_agent_that_stops_early_is_sent_back_and_finishes_its_list(beside: Be
 def test_it_works_for_all_projects_of_a_user(beside: Beside) -> None:
     beside.punchlist("install", beside.name, "--user", "--yes")
     model, wrote = beside.run(drains())
-    assert (len(model.asked), model.heard(SENT_BACK), DONE in wrote) == (5, True, True)
+    assert (len(model.asked) in REQUESTS, model.heard(SENT_BACK), DONE in wrote) == (True, True, True)
     beside.punchlist("uninstall", beside.name, "--user", "--yes")
 
 
@@ -112,7 +117,7 @@ def test_the_tasks_that_claude_code_keeps_itself_are_finished(tmp_path: Path) ->
     beside.punchlist("install", "claude-code", "--yes")
     model, wrote = beside.run(keeps_tasks())
     sent_back = [SENT_BACK in asked.heard for asked in model.asked]
-    assert (sent_back, DONE in wrote) == ([False] * 4 + [True] * 2, True)
+    assert (sent_back, DONE in wrote) == ([False] * 4 + [True] * 3, True)
     (session,) = json.loads(beside.punchlist("sessions", "--json"))
     todos = json.loads(beside.punchlist("todos", "--session", session["id"], "--json"))["items"]
     assert [(todo["title"], todo["status"]) for todo in todos] == [(FIRST, "completed"), (SECOND, "completed")]

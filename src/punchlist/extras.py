@@ -29,8 +29,6 @@ EXTRA_OF: Final = {
     "uvicorn": "missions",
     "psycopg": "postgres",
     "apprise": "notify",
-    "opentelemetry": "otel",
-    "pywebpush": "push",
 }
 """Optional packages and the extra that installs each."""
 FEATURES: Final = {
@@ -38,8 +36,6 @@ FEATURES: Final = {
     "missions": "Mission support",
     "postgres": "PostgreSQL support",
     "notify": "Notification services",
-    "otel": "OpenTelemetry",
-    "push": "Web push",
 }
 
 

@@ -24,8 +24,8 @@ from punchlist.config import load
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.engine.durable import DurableEngine
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import parse_timestamp
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.processes import current_process
 from punchlist.missions.config import file
 from punchlist.missions.service import Missions

@@ -16,8 +16,8 @@ from punchlist.agent.turn_model import TurnResult
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import FinishReason, ModelInfo, ModelRequest, Reply, RequestedCall, TextListener, Usage
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store

@@ -13,7 +13,7 @@ from bench.figures import Bench, Figure, Limits
 from bench.postgres import server
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.open import open_store
 from punchlist.views.live_hub import LiveHub
 from punchlist.views.live_text import LiveText
@@ -27,7 +27,7 @@ from punchlist.agent.events import TextDelta
 from punchlist.agent.live_output import LiveOutput
 from punchlist.conversations.model import MessageRole, Scope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.open import open_store
 url, turn, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 store = open_store(url)

@@ -21,8 +21,8 @@ from bench.figures import Bench, Figure, Limits, Operation, interleave, runs
 from bench.processes import PYTHON
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import system_clock, timestamp
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.ids import new_id
 from punchlist.missions.config import file
 from punchlist.missions.escalations.service import Escalations

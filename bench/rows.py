@@ -13,9 +13,8 @@ from typing import Any, Final
 from punchlist.conversations.lifecycle import TurnAction, TurnStatus
 from punchlist.conversations.model import Conversation, StoredTurn
 from punchlist.conversations.service import stream as conversation_stream
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
-from punchlist.kernel.events import GENESIS, Change, Event, canonical_json, chain_hash
+from punchlist.kernel.events import GENESIS, Actor, Change, Event, Role, canonical_json, chain_hash
 from punchlist.kernel.ids import new_id
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo, TurnTodo, plan_stream

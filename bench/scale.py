@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Final
 
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.service import Missions

@@ -15,7 +15,7 @@ from bench.figures import Bench, Figure, Limits, Skipped
 from bench.peers import measure_peers
 from bench.peers.environment import peers_python
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 from punchlist.toolcalls.batch_writer import BatchWriter

@@ -15,9 +15,8 @@ from bench.missions import ended_todo
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import NewMessage
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import system_clock, timestamp
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import Actor, Change, Role
 from punchlist.kernel.ids import new_id
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import event_stream

@@ -22,7 +22,7 @@ from bench.figures import Bench, Figure, Limits
 from bench.views import PERSON, SLUG, escalate, fill
 from punchlist.app import Services
 from punchlist.config import load
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority
 
 RATE: Final = 200

@@ -22,7 +22,7 @@ import pytest
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.service import Plans
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store

@@ -24,8 +24,8 @@ from punchlist.agent.runtime import AgentRuntime
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.events import Actor
 from punchlist.models.model import Model
 from punchlist.models.retry import RetryingModel
 from punchlist.plan.service import Plans

@@ -17,9 +17,9 @@ from punchlist.conversations.model import Scope as Scope
 from punchlist.conversations.model import TurnScope as TurnScope
 from punchlist.conversations.service import Conversations as Conversations
 from punchlist.errors import PunchlistError as PunchlistError
-from punchlist.kernel.actors import Actor as Actor
-from punchlist.kernel.actors import Role as Role
 from punchlist.kernel.cancellation import CancelSignal as CancelSignal
+from punchlist.kernel.events import Actor as Actor
+from punchlist.kernel.events import Role as Role
 from punchlist.library import Agent as Agent
 from punchlist.library import RunResult as RunResult
 from punchlist.missions.config.file import parse_mission as parse_mission

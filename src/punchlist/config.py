@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.errors import ConfigError, NotAllowed
-from punchlist.kernel.files import UnsafeFile, is_own, read_regular, user_folder
 from punchlist.kernel.text import did_you_mean, excerpt
-from punchlist.trust import MAX_FILE_BYTES
+from punchlist.trust import MAX_FILE_BYTES, UnsafeFile, is_own, read_regular, user_folder
 
 FILE_NAME: Final = "punchlist.toml"
 PROJECT_FOLDER: Final = ".punchlist"

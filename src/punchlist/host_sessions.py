@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.config import DEFAULT_SESSION, Settings
-from punchlist.kernel.files import user_folder
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.parent_processes import ParentProcess, ancestors, host_processes
 from punchlist.kernel.processes import is_running, process_identity
+from punchlist.trust import user_folder
 
 FILE_NAME: Final = "host_sessions.json"
 AGENT_NAME: Final = r"[a-z0-9][a-z0-9-]{0,39}"

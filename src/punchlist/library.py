@@ -29,8 +29,8 @@ from punchlist.app import Services
 from punchlist.config import current_user, load
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.ids import new_id
 from punchlist.models.model import Model, Usage
 from punchlist.toolcalls.listeners import AskPerson

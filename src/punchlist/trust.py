@@ -3,6 +3,8 @@
 A project comes from its author, and so may the files in its `.punchlist` folder. What they ask for takes effect only
 after the user has reviewed it. The entries are stored in the user's own folder, so that a project cannot contain its
 own trust, and each is signed with the user's key, which also signs answers to approvals.
+
+A file that may come from another author is read with `read_regular`: within limits, and only if it is a regular one.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import hashlib
 import hmac
 import json
 import os
+import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,7 +23,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.errors import ConfigError
-from punchlist.kernel.files import UnsafeFile, read_regular, user_folder
 
 _FOLDER: Final = "trusted"
 _KEY: Final = "key"
@@ -208,3 +210,42 @@ def _content(path: Path) -> bytes | None:
 
 def _digest_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+# --- files of other authors ------------------------------------------------------------------------------
+
+
+class UnsafeFile(Exception):
+    """The file cannot be used as it is; the message says why, without its name."""
+
+
+def user_folder(env: Mapping[str, str], variable: str, fallback: str) -> Path:
+    """The folder of Punchlist in a base folder of the user, which `variable` can set."""
+    base = env.get(variable) or str(Path(env.get("HOME") or Path.home()) / fallback)
+    return Path(base) / "punchlist"
+
+
+def read_regular(path: Path, max_bytes: int) -> bytes:
+    """The content of a regular file, links followed.
+
+    Raises UnsafeFile for a device, a pipe, a folder or a file that is too large; nothing blocks, and no more than
+    `max_bytes` are read.
+    """
+    # A pipe blocks the process that opens it without O_NONBLOCK.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnsafeFile("is not a regular file")
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise UnsafeFile(f"is larger than {max_bytes:,} bytes")
+    return content
+
+
+def is_own(path: Path) -> bool:
+    """Whether the file or folder exists and belongs to the user of this process."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return False
+    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()

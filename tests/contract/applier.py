@@ -12,7 +12,7 @@ import sys
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.service import Missions
 from punchlist.storage.open import open_store

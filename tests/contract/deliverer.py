@@ -11,7 +11,7 @@ import sys
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.open import open_store
 
 

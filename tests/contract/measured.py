@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.service import Missions

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import SYSTEM, Actor, Role
-from punchlist.kernel.events import Event
+from punchlist.kernel.events import SYSTEM, Actor, Event, Role
 from punchlist.missions.changes import event_stream
 from punchlist.missions.config import file
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar

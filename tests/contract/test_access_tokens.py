@@ -10,7 +10,7 @@ from tests.conftest import StoppedClock
 from punchlist.audit.check import check
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store

@@ -19,7 +19,7 @@ from punchlist.conversations import repository as conversation_usage
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import NotFound
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.model import MissionTodo
 from punchlist.missions.todos.lifecycle import TodoStatus

@@ -21,7 +21,7 @@ from punchlist.adapters.session_lists import SessionLists
 from punchlist.agent.continuation import Limits, Reason
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.processes import current_process
 
 Make = Callable[..., SessionLists]

@@ -15,7 +15,7 @@ from punchlist.agent.transcript import to_stored
 from punchlist.conversations.model import MessageRole, NewMessage, NoticeKind, Scope, StoredTurn
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreError
-from punchlist.kernel.actors import SYSTEM, Actor, Role
+from punchlist.kernel.events import SYSTEM, Actor, Role
 from punchlist.missions import chats
 from punchlist.models.model import Message, Reply
 from punchlist.storage.store import Store

@@ -13,7 +13,7 @@ from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 from punchlist.verification.model import Check

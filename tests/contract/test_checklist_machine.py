@@ -25,7 +25,7 @@ from punchlist.checklist.validation import MAX_DROPPED
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound, PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage import event_log
 from punchlist.storage.store import Store
 

@@ -13,7 +13,7 @@ from tests.conftest import StoppedClock
 from tests.contract.measured import BUILD_TIME, PERSON, measured
 
 from punchlist.errors import IllegalTransition, InvalidInput
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.config.trust import check_name, trust_name, trusted_text
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo

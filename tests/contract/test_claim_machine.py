@@ -19,8 +19,8 @@ from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, NotAllowed, PunchlistError
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 

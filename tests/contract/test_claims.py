@@ -17,7 +17,7 @@ from punchlist.claims.tools import claim_tools
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.service import Plans
 from punchlist.plan.tools import claimable_plan

@@ -16,7 +16,7 @@ from punchlist.agent.definitions import BUILT_IN, SUPERVISOR_TOOLS, AgentDefinit
 from punchlist.agent.turn_model import TurnResult
 from punchlist.config import load
 from punchlist.conversations.model import TurnScope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import CallReturn, FinishReason, Model, UserText
 from punchlist.models.rehearsal import RehearsedReply
 from punchlist.plan.lifecycle import PlanStatus

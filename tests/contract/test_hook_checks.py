@@ -21,7 +21,7 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.integrations.hook_service import HookService
 from punchlist.integrations.host_checks import HostChecks
-from punchlist.kernel.actors import SYSTEM, Actor, Role
+from punchlist.kernel.events import SYSTEM, Actor, Role
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import NewTodo, TurnTodo
 from punchlist.plan.service import Plans

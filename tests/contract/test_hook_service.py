@@ -21,7 +21,7 @@ from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.integrations.hook_service import EARLIER_LIST, LIST_UNTOUCHED, OWN_AGENT_WORKING, HookService
 from punchlist.integrations.native_lists import LIST_TOOLS, merge_copy, parse_list, parse_tasks
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.processes import current_process
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store

@@ -17,8 +17,8 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.engine.periodic import enqueue_cycle
 from punchlist.errors import InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.run_control import MissionRuns

@@ -24,7 +24,7 @@ from punchlist import (
     TurnStarted,
     tool,
 )
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import WaitingToolCall

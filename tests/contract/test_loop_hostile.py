@@ -19,8 +19,8 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.conversations.turn_writer import TurnWriter
 from punchlist.errors import InvalidInput
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import (
     CallReturn,
     FinishReason,

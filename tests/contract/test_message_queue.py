@@ -24,7 +24,7 @@ from punchlist.conversations.message_queue import MessageQueue, stream
 from punchlist.conversations.model import DeliveredMessage, Scope
 from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.actors import SYSTEM, Actor, Role
+from punchlist.kernel.events import SYSTEM, Actor, Role
 from punchlist.storage.open import open_store
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store

@@ -16,7 +16,7 @@ from tests.contract.measured import BUILD_TIME, PERSON, collected, measured
 
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
-from punchlist.kernel.actors import SYSTEM, Actor, Role
+from punchlist.kernel.events import SYSTEM, Actor, Role
 from punchlist.missions import replay as mission_replay
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import event_stream

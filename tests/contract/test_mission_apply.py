@@ -17,7 +17,7 @@ from tests.sessions import newest_sessions
 from punchlist.conversations.model import MessageRole, NoticeKind, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound, StoreDamaged
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions import chats
 from punchlist.missions import replay as mission_replay
 from punchlist.missions import repository as mission_repository

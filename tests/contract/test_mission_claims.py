@@ -15,7 +15,7 @@ from punchlist.claims import repository as claim_records
 from punchlist.claims.model import ClaimGranted, ListKind, NothingToClaim
 from punchlist.claims.tools import claim_tools
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.missions.todos import replay as todo_replay
 from punchlist.missions.todos.claims import MissionClaims, claimable_mission

@@ -14,7 +14,7 @@ from tests.contract.missions import Team, developer_experience
 from punchlist.audit.check import check
 from punchlist.engine.periodic import enqueue_cycle
 from punchlist.errors import IllegalTransition, NotAllowed
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.missions.budgets.repository import Spend
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.run_control import MissionRuns

@@ -26,8 +26,8 @@ from punchlist.config import load
 from punchlist.conversations.model import NewMessage, NoticeKind, Scope
 from punchlist.engine.runtime_factory import RuntimeFactory, TurnTask
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
-from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.events import SYSTEM
 from punchlist.kernel.text import visible
 from punchlist.missions import chats
 from punchlist.missions.directives.model import MAX_IN_FORCE

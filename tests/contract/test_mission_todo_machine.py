@@ -13,7 +13,7 @@ from tests.contract.missions import BUILD, Team, developer_experience
 from tests.unit.examples import examples
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, PunchlistError
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.missions.todos import replay
 from punchlist.runs.service import Runs
 from punchlist.storage import event_log

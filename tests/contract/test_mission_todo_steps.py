@@ -12,7 +12,7 @@ from tests.contract.missions import BUILD, ONBOARDING, Team, developer_experienc
 
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.missions.changes import MissionWrite
 from punchlist.missions.model import MissionTodo, NewMissionTodo
 from punchlist.missions.todos import replay

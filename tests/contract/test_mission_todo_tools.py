@@ -14,7 +14,7 @@ from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_exp
 from tests.contract.test_hostile_text import HOSTILE, by_field, failures
 
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.tool import Schema
 from punchlist.missions.chats import unquote
 from punchlist.missions.model import MissionScope, MissionTodo

@@ -16,7 +16,7 @@ from punchlist.audit.check import check
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.actors import SYSTEM, Actor, Role
+from punchlist.kernel.events import SYSTEM, Actor, Role
 from punchlist.plan.model import NewCondition, plan_stream
 from punchlist.plan.replay import replay_conditions, replay_todos
 from punchlist.plan.service import Plans

@@ -9,7 +9,7 @@ from tests.contract.front import call, nothing_changes, plan, trail
 from punchlist.audit.check import check
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotAllowed, NotFound
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import plan_stream
 from punchlist.plan.service import Plans

@@ -16,7 +16,7 @@ from tests.unit.examples import examples
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan import condition_repository
 from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.model import plan_stream

@@ -8,7 +8,7 @@ from tests.contract.front import call, everything, nothing_changes, plan, trail
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, NotAllowed, NotFound
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans

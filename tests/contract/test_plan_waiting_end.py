@@ -11,7 +11,7 @@ from tests.contract.front import call, nothing_changes, plan
 
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 

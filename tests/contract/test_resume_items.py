@@ -13,7 +13,7 @@ from punchlist.agent.definitions import BUILT_IN
 from punchlist.agent.resume import resume_session, turn_to_take_over
 from punchlist.agent.turn_model import TurnResult
 from punchlist.conversations.model import TurnScope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.model import TurnTodo
 from punchlist.verification.model import Mark
 

@@ -15,7 +15,7 @@ from tests.sessions import start_session
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound, PunchlistError
-from punchlist.kernel.actors import SYSTEM, Actor, Role
+from punchlist.kernel.events import SYSTEM, Actor, Role
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.processes import current_process
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus

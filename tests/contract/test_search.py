@@ -13,7 +13,7 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.store import Store
 from punchlist.views import search_index
 from punchlist.views.conversations import read_conversations

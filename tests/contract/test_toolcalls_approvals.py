@@ -30,7 +30,7 @@ from tests.contract.toolcalls import (
 
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, InvalidInput, NotAllowed, NotFound, PunchlistError, StoreBusy
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store

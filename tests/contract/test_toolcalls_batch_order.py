@@ -16,7 +16,7 @@ from tests.contract.toolcalls import Desk, request, run, soon, stored, until
 
 from punchlist.agent.continuation import Reason
 from punchlist.errors import InvalidInput
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import CallReturn
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approval_store import Approvals

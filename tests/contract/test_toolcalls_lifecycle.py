@@ -10,7 +10,7 @@ from tests.contract.front import nothing_changes
 from tests.contract.toolcalls import AGENT, Desk, request, run, steps, stored, way
 
 from punchlist.errors import IllegalTransition, NotAllowed
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage.store import Store
 from punchlist.toolcalls import model

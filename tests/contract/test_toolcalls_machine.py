@@ -21,8 +21,8 @@ from tests.unit.test_call_order import conflict
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, PunchlistError
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage.store import Store
 from punchlist.toolcalls import repository

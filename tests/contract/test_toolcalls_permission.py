@@ -22,7 +22,7 @@ from tests.contract.toolcalls import (
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotAllowed
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus

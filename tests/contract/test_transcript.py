@@ -17,7 +17,7 @@ from punchlist.conversations.model import MessageRole, NewMessage, Scope
 from punchlist.conversations.repository import add_messages
 from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput, NotFound
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.store import Store
 from punchlist.toolcalls.policy import Mode
 from punchlist.views.conversations import read_conversations, read_status

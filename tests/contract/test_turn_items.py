@@ -10,7 +10,7 @@ from punchlist.app import Services
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.config import Settings
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.validation import parse_items
 from punchlist.views.turn_items import TurnItem, all_cancelled, turn_items
 

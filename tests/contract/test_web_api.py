@@ -10,7 +10,7 @@ import pytest
 from tests.contract.missions import BUILD, FILE, SLUG
 from tests.contract.web import ApiClient, WebSite, opened
 
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 
 NEW = {"pillarSlug": BUILD, "title": "Profile the build", "completionCriteria": "The slowest step is known."}
 WHY = {"reason": "it matters"}

@@ -12,7 +12,7 @@ from tests.contract.missions import FILE
 from tests.contract.web import API, WebSite, opened
 
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage import event_log
 from punchlist.surfaces.web.api.routes import ENDPOINTS
 from punchlist.surfaces.web.logins import Logins

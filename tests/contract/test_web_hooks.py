@@ -12,7 +12,7 @@ from tests.contract.missions import FILE, SLUG
 from tests.contract.web import WebSite, opened
 
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.lifecycle import ConditionKind
 from punchlist.plan.model import NewCondition
 from punchlist.plan.validation import parse_items

@@ -19,9 +19,8 @@ from tests.conftest import ROOT
 from tests.parent_death import end_with_parent
 
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import Clock, system_clock
-from punchlist.kernel.events import Event
+from punchlist.kernel.events import Actor, Event, Role
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage import event_log
 from punchlist.storage.open import open_store

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from punchlist.app import Services
 from punchlist.config import Settings
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.web.server import WebServer, build_app
 
 Json = dict[str, Any]

@@ -20,7 +20,7 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import NewTodo
 from punchlist.plan.service import Plans

@@ -17,7 +17,7 @@ from tests.parent_death import end_with_parent
 from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotAllowed, StoreBusy
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.processes import current_process
 from punchlist.plan.model import TurnTodo
 from punchlist.plan.service import Plans

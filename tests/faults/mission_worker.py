@@ -29,7 +29,7 @@ from punchlist.agent.model_resolver import ModelResolver
 from punchlist.app import Services
 from punchlist.config import load
 from punchlist.engine.periodic import enqueue_cycle
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.model import MissionScope
 from punchlist.models.model import Model

@@ -19,7 +19,7 @@ from tests.contract.writer import told
 from tests.faults.processes import ROOT, module
 from tests.parent_death import end_with_parent
 
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.service import MissionTodos

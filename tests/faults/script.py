@@ -13,7 +13,7 @@ from punchlist.app import Services
 from punchlist.audit.check import check
 from punchlist.config import Settings
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.storage.open import read_schema_version

@@ -18,8 +18,7 @@ from punchlist.audit.check import check
 from punchlist.claims.lifecycle import ClaimAction
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.events import Event
+from punchlist.kernel.events import Actor, Event, Role
 from punchlist.plan.lifecycle import PlanAction, PlanStatus
 from punchlist.plan.model import NewTodo, plan_stream
 from punchlist.plan.service import Plans

@@ -24,7 +24,7 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreUnavailable
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.metrics.collectors import CollectorError, collect
 from punchlist.missions.model import Metric
 from punchlist.storage import open as storage_open

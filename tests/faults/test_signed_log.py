@@ -16,12 +16,11 @@ from punchlist.audit.check import check
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
-from punchlist.kernel.events import GENESIS, Event, chain_hash
+from punchlist.kernel.events import GENESIS, Actor, Chain, Event, Role, chain_hash
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.service import Plans
 from punchlist.storage import event_log
-from punchlist.storage.chain import Chain, find_anchor
+from punchlist.storage.event_log import find_anchor
 from punchlist.storage.maintenance import backup, restore
 from punchlist.storage.migrate import migrate
 from punchlist.storage.open import connect, open_store
@@ -82,7 +81,7 @@ def _rewrite(store: Store, events: Sequence[Event], key: bytes | None = None) ->
     chain, previous = Chain(key) if key else None, GENESIS
     with store.write() as tx:
         for event in events:
-            fields = (previous, event.version, event.at, event_log.as_change(event), event.data)
+            fields = (previous, event.version, event.at, event, event.data)
             previous = chain.sign_event(event.seq - 1, *fields) if chain else chain_hash(*fields)
             tx.run(
                 Statement("UPDATE events SET actor = :actor, reason = :reason, hash = :hash WHERE seq = :seq"),

@@ -21,7 +21,7 @@ from punchlist.conversations.interrupts import REACTION_TIME
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope, StoredTurn
 from punchlist.errors import Conflict, NotFound, PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.processes import is_running
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.views.live_text import LiveText, LiveTextFeed

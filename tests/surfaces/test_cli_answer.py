@@ -12,7 +12,7 @@ from tests.conftest import Cli
 
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.service import Plans
 from punchlist.storage.open import open_store

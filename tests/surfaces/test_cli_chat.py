@@ -15,7 +15,7 @@ from punchlist.agent.transcript import to_stored
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import MessageRole, NewMessage, NoticeKind, Scope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.processes import current_process
 from punchlist.missions import chats
 from punchlist.missions.todos.lifecycle import TodoStatus

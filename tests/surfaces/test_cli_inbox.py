@@ -14,8 +14,8 @@ from tests.contract.missions import SLUG, Team, developer_experience
 from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import parse_timestamp
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.plan.validation import parse_items

@@ -13,7 +13,7 @@ from tests.faults.processes import Program, eventually
 
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import DeliveredMessage, Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.open import open_store
 from punchlist.trust import Trust
 

@@ -23,7 +23,7 @@ from punchlist.conversations.model import MessageRole, NewMessage, Scope, Stored
 from punchlist.conversations.model import TurnScope as Here
 from punchlist.conversations.repository import add_messages
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall, Usage, UserText
 from punchlist.plan.service import Plans
 from punchlist.storage.open import open_store

@@ -21,7 +21,7 @@ from punchlist.import_export.item import ExchangeItem, ParsedFile
 from punchlist.import_export.mission_target import MissionTarget
 from punchlist.import_export.plan_target import PlanTarget
 from punchlist.import_export.targets import ChecklistTarget, ImportedItem, ImportPlan, ImportTarget, plan_import
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import MissionScope
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.plan import validation as plan_validation

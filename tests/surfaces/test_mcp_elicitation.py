@@ -24,7 +24,7 @@ from tests.surfaces.mcp_http import STATELESS, HttpServer, events
 from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.mcp.capabilities import Capabilities
 from punchlist.surfaces.mcp.elicitation import MAX_PENDING
 from punchlist.surfaces.mcp.protocol import ClientConnection

@@ -25,7 +25,7 @@ from tests.surfaces.test_mcp_fuzz import _line as fuzzed
 
 from punchlist.app import Services
 from punchlist.config import load
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import MissionScope
 from punchlist.surfaces.http.limits import MAX_SESSIONS, SESSION_IDLE_SECONDS
 from punchlist.surfaces.mcp.capabilities import Capabilities

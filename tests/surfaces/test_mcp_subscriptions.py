@@ -13,7 +13,7 @@ import pytest
 from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.surfaces.mcp.capabilities import CHECKLIST_URI, Capabilities
 from punchlist.surfaces.mcp.protocol import ClientConnection

@@ -13,7 +13,7 @@ from tests.surfaces.mcp_http import HttpClient, HttpServer
 
 from punchlist.config import load
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.storage.open import open_store
 from punchlist.tokens.service import AccessTokens
 from punchlist.trust import Trust

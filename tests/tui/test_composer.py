@@ -19,7 +19,7 @@ from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.tui.composer import Composer
 from punchlist.surfaces.tui.composer_source import SessionSource
 from punchlist.surfaces.tui.key_sheet import valid_keys

@@ -15,7 +15,7 @@ from textual.widgets import Input, OptionList, Static
 from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations.model import MessageRole, Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.config.file import parse_mission
 from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus

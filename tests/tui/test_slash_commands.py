@@ -14,7 +14,7 @@ from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.tui.slash_commands.builtin import open_registry
 from punchlist.surfaces.tui.slash_commands.model import (
     ConfirmAction,

@@ -12,7 +12,7 @@ from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import EMPTY_CHECKLIST, Checklist, ChecklistItem
 from punchlist.checklist.render import quoted_contents, render_for_model, update_message
 from punchlist.checklist.tools import checklist_tools
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 
 A_B_C = (
     ChecklistItem("a", "A", "Doing A", ChecklistStatus.COMPLETED),

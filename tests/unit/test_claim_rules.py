@@ -13,7 +13,7 @@ from punchlist.claims.lifecycle import ClaimStatus
 from punchlist.claims.model import Claim, Claimant, ListKind, NothingToClaim
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed, PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.lifecycle import NEW
 
 NOW = "2026-02-21T09:00:00.000000Z"

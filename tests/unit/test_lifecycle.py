@@ -10,7 +10,7 @@ import pytest
 from punchlist.checklist.lifecycle import CHECKLIST
 from punchlist.conversations.lifecycle import TURN
 from punchlist.errors import IllegalTransition, NotAllowed
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.lifecycle import NEW, Lifecycle
 from punchlist.plan.lifecycle import OPEN, PLAN, PlanAction, PlanStatus
 

@@ -14,7 +14,7 @@ from tests.web.site import Server, chromium, has_chromium, log_in
 
 from punchlist.app import Services
 from punchlist.config import Settings
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.model import Mission, MissionScope
 

@@ -12,7 +12,7 @@ from tests.web.conftest import PERSON, LogIn, Serve
 from tests.web.site import PHONE, Server
 
 from punchlist.app import Services
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import Mission, MissionScope, NewMissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 
@@ -177,7 +177,7 @@ def another_link(services: Services, server: Server) -> None:
 def test_an_escalation_is_answered_with_a_thumb(
     serve: Serve, person: LogIn, services: Services, mission: Mission
 ) -> None:
-    from punchlist.kernel.actors import SYSTEM
+    from punchlist.kernel.events import SYSTEM
     from punchlist.missions.changes import lock_mission
     from punchlist.missions.escalations.service import escalate_stuck_work
 

@@ -47,7 +47,7 @@ from punchlist.checklist.render import GUIDANCE as CHECKLIST
 from punchlist.config import load
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.tool import ListToolSpec
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge

@@ -42,10 +42,9 @@ from punchlist.agent.definitions import (
 )
 from punchlist.config import Settings, SettingsTables
 from punchlist.errors import NotFound
-from punchlist.kernel.files import UnsafeFile, read_regular
 from punchlist.kernel.settings_table import MAX_NUMBER, SettingsTable
 from punchlist.kernel.text import block_problem, did_you_mean, excerpt, line_problem
-from punchlist.trust import Trust
+from punchlist.trust import Trust, UnsafeFile, read_regular
 
 MAX_AGENTS: Final = 50
 MAX_PROMPT_LENGTH: Final = 50_000

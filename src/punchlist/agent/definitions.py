@@ -10,7 +10,7 @@ from typing import Any, Final
 from punchlist.agent.continuation import Limits
 from punchlist.agent.prompts import CODER, MISSION_LEAD, PILLAR_OWNER, RESEARCHER, SUPERVISOR, WRITER
 from punchlist.config import CONTINUATIONS, CONTINUES
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 
 PLAN_TOOLS: Final = ("create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo")
 OWN_LIST_TOOLS: Final = ("create_todo", "start_todo", "complete_todo")

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from punchlist.kernel.files import UnsafeFile, read_regular
 from punchlist.kernel.text import visible_block
-from punchlist.trust import Trust
+from punchlist.trust import Trust, UnsafeFile, read_regular
 
 NAMES: Final = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 """The first that exists is used."""

@@ -19,8 +19,8 @@ from punchlist.agent.transcript import TurnLog
 from punchlist.agent.work_log import WorkLog
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import Fence
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import Model, Usage
 from punchlist.storage.async_bridge import AsyncBridge
 from punchlist.verification.goal import Goal

@@ -26,7 +26,7 @@ from punchlist.conversations.interrupts import request_interrupt
 from punchlist.conversations.model import LastMessage, Scope, StoredTurn
 from punchlist.conversations.service import check_unowned
 from punchlist.errors import ConfigError, Conflict, InvalidInput, NotAllowed, NotFound, PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.processes import process_identity
 from punchlist.kernel.text import excerpt, visible_block

@@ -26,7 +26,7 @@ from punchlist.plan import replay as plan_replay
 from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage import event_log, maintenance
-from punchlist.storage.chain import find_anchor
+from punchlist.storage.event_log import find_anchor
 from punchlist.storage.migrate import text_columns
 from punchlist.storage.rechain import DATABASE_STREAM
 from punchlist.storage.schema_version import SCHEMA_VERSION, unsupported_version

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from punchlist.kernel.events import Event
-from punchlist.storage.chain import Anchor, Chain, is_anchored, parse_signature
+from punchlist.kernel.events import Anchor, Chain, Event, parse_signature
+from punchlist.storage.event_log import is_anchored
 from punchlist.storage.store import Transaction
 
 _MAX_GAPS: Final = 5

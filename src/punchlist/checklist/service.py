@@ -23,7 +23,7 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import MessageRole, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.storage import event_log

@@ -11,7 +11,7 @@ from punchlist.claims import repository as claim_repository
 from punchlist.claims import validation as claim_validation
 from punchlist.claims.model import Claim, Claimant, ListKind
 from punchlist.errors import Conflict
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.storage.store import Transaction
 
 

@@ -21,8 +21,8 @@ from punchlist.claims.lifecycle import (
 )
 from punchlist.claims.model import Claim, Claimant, ListKind
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
-from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import parse_timestamp, timestamp
+from punchlist.kernel.events import Role
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import display_value, visible
 

@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from punchlist.conversations.lifecycle import TurnStatus
-from punchlist.kernel.actors import Actor
 from punchlist.kernel.camel_json import camel_json
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import Actor, Change
 
 
 class MessageRole(StrEnum):

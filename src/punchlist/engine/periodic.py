@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import repository as conversation_repository
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
-from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import SYSTEM
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.changes import check_active

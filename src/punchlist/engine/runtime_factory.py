@@ -14,7 +14,7 @@ from punchlist.conversations.model import NewMessage, Scope, TurnScope
 from punchlist.conversations.service import MAX_TITLE_LENGTH, Conversations
 from punchlist.engine.budgeted_model import BudgetedModel
 from punchlist.errors import IllegalTransition
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import excerpt
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.config.policy import limits_of

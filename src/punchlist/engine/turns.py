@@ -29,7 +29,7 @@ from punchlist.engine.active_runs import MESSAGE_RECEIVED, PAUSED, ActiveRun, Ac
 from punchlist.engine.durable import DurableEngine, retrying_bridge
 from punchlist.engine.runtime_factory import RuntimeFactory, TurnTask
 from punchlist.errors import PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import excerpt
 from punchlist.missions.budgets.service import REACHED, Budgets
 from punchlist.missions.planning.retries import UNAVAILABLE

@@ -27,8 +27,8 @@ from punchlist.engine.workflows.chat import chat
 from punchlist.engine.workflows.cycle import collect, cycle, plan
 from punchlist.engine.workflows.execute import delegate, execute
 from punchlist.errors import PunchlistError
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.chats import post_once

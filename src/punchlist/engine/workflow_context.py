@@ -10,7 +10,7 @@ from punchlist.conversations.model import NoticeKind
 from punchlist.engine.durable import DurableEngine, retrying_bridge
 from punchlist.engine.turns import TurnSteps
 from punchlist.errors import NotFound
-from punchlist.kernel.actors import SYSTEM
+from punchlist.kernel.events import SYSTEM
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import post_once
 from punchlist.missions.model import Mission, MissionScope, Pillar

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.config import HOOK_LOG, PROJECT_FOLDER, project_root
-from punchlist.kernel.files import user_folder
 from punchlist.kernel.text import excerpt
+from punchlist.trust import user_folder
 
 _MAX_LINE_LENGTH: Final = 1_000
 _MAX_SIZE: Final = 256_000

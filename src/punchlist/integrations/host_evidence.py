@@ -16,7 +16,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, NotFound
 from punchlist.integrations.call_journal import ReportedCall, ReportedCalls
 from punchlist.integrations.session_state import SessionState
-from punchlist.kernel.actors import SYSTEM
+from punchlist.kernel.events import SYSTEM
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store

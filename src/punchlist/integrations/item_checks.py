@@ -15,7 +15,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, NotFound
 from punchlist.integrations.host_checks import MIN_SECONDS, HostChecks
 from punchlist.integrations.session_state import UncheckedItem
-from punchlist.kernel.actors import SYSTEM
+from punchlist.kernel.events import SYSTEM
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
 from punchlist.verification.model import Check, CheckOutcome, CheckResult

@@ -13,8 +13,7 @@ from typing import Any, Final
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.conversations.lifecycle import TurnAction
-from punchlist.kernel.actors import Role
-from punchlist.kernel.events import Event
+from punchlist.kernel.events import Event, Role
 
 NEW_PROMPT: Final = "a new prompt"
 """The reason for which a prompt begins a turn and ends the previous one."""

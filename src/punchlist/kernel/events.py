@@ -1,9 +1,13 @@
-"""Events: one value per change, linked by a hash chain that reveals changes to the past.
+"""Events: who changed what. One value per change, linked by a hash chain that reveals changes to the past.
 
 Each list is a stream; its events are numbered from 1. The hash of an event covers the hash before it, so that no event
 can be altered, deleted or moved without breaking all later ones in its stream. A plain hash does not stop a writer from
-recomputing a whole stream; `storage/chain.py` signs events with a key. `punchlist db check` also replays the events and
-compares the result with the rows.
+recomputing a whole stream. `punchlist db check` also replays the events and compares the result with the rows.
+
+With a key (`Chain`), the hash is a MAC: a writer without the key can neither rewrite an event nor recompute the chain.
+The text is `KEY.AFTER.MAC`. KEY identifies the key. AFTER is the number of the newest event that the writer saw, so
+that an event or a whole stream cannot be removed without leaving a gap. The MAC covers AFTER, the hash before it in the
+stream, and every field of the event.
 """
 
 from __future__ import annotations
@@ -12,10 +16,45 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
 from json import encoder
 from typing import Any, Final, NamedTuple
 
 GENESIS: Final = "0" * 64
+_DIGEST_BYTES: Final = 32
+_MARK: Final = "."
+
+
+class Role(StrEnum):
+    PERSON = "person"
+    SUPERVISOR = "supervisor"
+    # In a mission: the lead decides and reviews, an owner works for one pillar.
+    LEAD = "lead"
+    OWNER = "owner"
+    WORKER = "worker"
+    # Reads and changes nothing.
+    VIEWER = "viewer"
+    SYSTEM = "system"
+
+    @property
+    def described(self) -> str:
+        """The role with an article, at the start of a sentence."""
+        return f"{'An' if self.value[0] in 'aeiou' else 'A'} {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Set by the surface that authenticated the caller; never taken from a model's output."""
+
+    role: Role
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.role}:{self.name}"
+
+
+SYSTEM = Actor(Role.SYSTEM, "punchlist")
 
 
 def compact_encoder(
@@ -80,12 +119,12 @@ def canonical_json(data: dict[str, Any]) -> str:
     return _ENCODE(data)
 
 
-def chain_hash(previous: str, version: int, at: str, change: Change, data: str) -> str:
+def chain_hash(previous: str, version: int, at: str, change: Change | Event, data: str) -> str:
     """The hash of an event without a key."""
     return hashlib.sha256(chain_text(previous, version, at, change, data).encode()).hexdigest()
 
 
-def chain_text(previous: str, version: int, at: str, change: Change, data: str) -> str:
+def chain_text(previous: str, version: int, at: str, change: Change | Event, data: str) -> str:
     """What the hash of an event covers."""
     # Each field is prefixed with its length, so that different events never produce the same bytes.
     from_status = "-" if change.from_status is None else f"{len(change.from_status)}:{change.from_status}"
@@ -96,3 +135,53 @@ def chain_text(previous: str, version: int, at: str, change: Change, data: str) 
         f"{len(change.actor)}:{change.actor}{len(change.action)}:{change.action}{len(change.subject)}:{change.subject}"
         f"{from_status}{to_status}{len(change.reason)}:{change.reason}{data}"
     )
+
+
+class EventSignature(NamedTuple):
+    """The parts of a signed hash."""
+
+    key_id: str
+    after: int
+
+
+class Anchor(NamedTuple):
+    signed_from: int
+    """Events from this number on are signed."""
+    seq: int
+    hash: str
+    key_id: str
+    signature: str
+
+
+class Chain:
+    """A key, and whether events were appended since the anchor was recorded."""
+
+    __slots__ = ("_key", "due", "id", "pending")
+
+    def __init__(self, key: bytes) -> None:
+        # BLAKE2 takes keys of up to 64 bytes; this one is used for nothing else.
+        self._key = blake2b(key, person=b"punchlist-events", digest_size=_DIGEST_BYTES).digest()
+        self.id = blake2b(self._key, person=b"punchlist-key-id", digest_size=4).hexdigest()
+        self.pending = False
+        self.due = 0.0
+
+    def sign_event(self, after: int, previous: str, version: int, at: str, change: Change | Event, data: str) -> str:
+        text = f"{after}@{chain_text(previous, version, at, change, data)}"
+        return f"{self.id}{_MARK}{after}{_MARK}{self._mac(text)}"
+
+    def sign_anchor(self, signed_from: int, seq: int, hash: str) -> Anchor:
+        return Anchor(signed_from, seq, hash, self.id, self._mac(f"anchor {signed_from} {seq} {hash}"))
+
+    def has_signed(self, anchor: Anchor) -> bool:
+        return anchor == self.sign_anchor(anchor.signed_from, anchor.seq, anchor.hash)
+
+    def _mac(self, text: str) -> str:
+        return blake2b(text.encode(), key=self._key, digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def parse_signature(hash: str) -> EventSignature | None:
+    """The parts of a signed hash; None for a plain one."""
+    key_id, *rest = hash.split(_MARK)
+    if len(rest) != 2 or not rest[0].isdecimal():
+        return None
+    return EventSignature(key_id, int(rest[0]))

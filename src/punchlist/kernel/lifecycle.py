@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
 from punchlist.errors import IllegalTransition, NotAllowed
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 
 NEW: Final = "(new)"
 """The state before an item exists."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import SYSTEM
+from punchlist.kernel.events import SYSTEM
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionWrite
 from punchlist.missions.escalations.service import escalate_stuck_work

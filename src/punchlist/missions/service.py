@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotAllowed
-from punchlist.kernel.actors import Role
-from punchlist.kernel.events import Change, canonical_json
+from punchlist.kernel.events import Change, Role, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem
 from punchlist.missions import chats

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem, excerpt, visible
 from punchlist.missions import repository as mission_repository

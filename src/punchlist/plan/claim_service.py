@@ -16,7 +16,7 @@ from punchlist.claims.model import Claim, Claimant, ClaimGranted, ListKind, Noth
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotAllowed
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.plan import condition_repository, repository
 from punchlist.plan.conditions import reasons_without_resources, waiting_reasons
 from punchlist.plan.lifecycle import OPEN, PLANNERS, PlanStatus

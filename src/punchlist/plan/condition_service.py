@@ -8,8 +8,7 @@ from functools import partial
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
-from punchlist.kernel.actors import Actor
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import Actor, Change
 from punchlist.kernel.text import excerpt, visible
 from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation

@@ -12,7 +12,7 @@ from punchlist.claims.model import ListKind
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import IllegalTransition, NotFound, StoreDamaged
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.plan import condition_repository, conditions
 from punchlist.plan.lifecycle import OPEN, PlanAction, PlanStatus
 from punchlist.plan.model import (

@@ -12,7 +12,7 @@ from punchlist.claims.tools import ClaimableList
 from punchlist.claims.validation import parse_fence
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import InvalidInput
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PLANNERS, ConditionKind, PlanAction, PlanStatus

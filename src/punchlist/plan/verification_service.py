@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.plan.lifecycle import PLAN, PlanAction
 from punchlist.plan.model import NewTodo, TurnTodo
 from punchlist.plan.repository import find_todo, lock_turn, turn_not_found

@@ -11,7 +11,7 @@ from typing import Any
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict
-from punchlist.kernel.actors import SYSTEM
+from punchlist.kernel.events import SYSTEM
 from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import OPEN, OWNED, RunAction, RunStatus
 from punchlist.runs.model import Run, UsageIncrement, append_text, remaining_text

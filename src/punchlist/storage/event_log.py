@@ -1,20 +1,32 @@
-"""The event log: append, read, and verify the hash chain."""
+"""The event log: append, read, and verify the hash chain.
+
+The anchor is one row with the newest event that is known to exist, signed with the key of the chain: it shows when
+events are removed from the end. It is written after the first write of a process, at most once per second after that,
+and when the store is closed; a process that is killed leaves it up to a second behind. It can only move forward, and an
+unsigned anchor is signed only while every event is signed.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from punchlist.errors import InvalidInput
-from punchlist.kernel.events import GENESIS, Change, Event, canonical_json, chain_hash
+from punchlist.kernel.events import GENESIS, Anchor, Chain, Change, Event, canonical_json, chain_hash, parse_signature
 from punchlist.kernel.text import block_problem
-from punchlist.storage.chain import HASH_AT, Chain, parse_signature
+from punchlist.storage.sqlite import NO_WAIT
 from punchlist.storage.statements import Statement, columns, insert
-from punchlist.storage.store import Transaction
+
+if TYPE_CHECKING:
+    from punchlist.storage.database import Database
+    from punchlist.storage.store import Store, Transaction
 
 MAX_REASON_LENGTH: Final = 20_000
+ANCHOR_SECONDS: Final = 1.0
 _PAGE: Final = 2_000
 _FIELDS: Final = [field.name for field in fields(Event)]
 SELECT_EVENTS: Final = f"SELECT {columns(_FIELDS)} FROM events"
@@ -40,6 +52,17 @@ AFTER_IN_CONVERSATION: Final = Statement(
 NEWEST_IN_CONVERSATION: Final = Statement(
     f"{SELECT_EVENTS} WHERE conversation_id = :conversation_id ORDER BY seq DESC LIMIT :limit"
 )
+
+FIND_ANCHOR: Final = Statement("SELECT signed_from, seq, hash, key_id, signature FROM chain_anchor WHERE id = 1")
+# Another process that holds the row is recording the anchor at this moment.
+LOCK_ANCHOR: Final = Statement(FIND_ANCHOR.sql, lock="FOR UPDATE SKIP LOCKED")
+UPDATE_ANCHOR: Final = Statement(
+    "UPDATE chain_anchor SET signed_from = :signed_from, seq = :seq, hash = :hash, key_id = :key_id, "
+    "signature = :signature WHERE id = 1"
+)
+OLDEST_HASH: Final = Statement("SELECT seq, hash FROM events ORDER BY seq LIMIT 1")
+NEWEST_HASH: Final = Statement("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1")
+HASH_AT: Final = Statement("SELECT hash FROM events WHERE seq = :seq")
 
 
 @lru_cache(maxsize=256)
@@ -168,7 +191,7 @@ def broken_links(stream_events: Sequence[Event], chain: Chain | None = None) -> 
             yield f"{event.stream}: event {number} is missing"
             return
         signature = parse_signature(event.hash)
-        fields = (previous, event.version, event.at, as_change(event), event.data)
+        fields = (previous, event.version, event.at, event, event.data)
         if signature is None:
             expected = chain_hash(*fields)
         elif chain is not None and signature.key_id == chain.id:
@@ -181,15 +204,71 @@ def broken_links(stream_events: Sequence[Event], chain: Chain | None = None) -> 
         previous = event.hash
 
 
-def as_change(event: Event) -> Change:
-    return Change(
-        stream=event.stream,
-        conversation_id=event.conversation_id,
-        actor=event.actor,
-        action=event.action,
-        subject=event.subject,
-        from_status=event.from_status,
-        to_status=event.to_status,
-        reason=event.reason,
-        data={},
-    )
+def find_anchor(tx: Transaction) -> Anchor | None:
+    row = tx.one(FIND_ANCHOR)
+    return Anchor(*row) if row else None
+
+
+def is_anchored(tx: Transaction, anchor: Anchor) -> bool:
+    """Whether the event that the anchor names is still in the log."""
+    return not anchor.seq or tx.one(HASH_AT, seq=anchor.seq) == (anchor.hash,)
+
+
+def sign_new_database(tx: Transaction, chain: Chain) -> None:
+    """Sign the anchor of a database that was just created or upgraded."""
+    anchor, newest = find_anchor(tx), tx.one(NEWEST_HASH)
+    if anchor is not None and not anchor.key_id:
+        seq, hash = newest or (0, "")
+        tx.run(UPDATE_ANCHOR, **chain.sign_anchor(anchor.signed_from, seq, hash)._asdict())
+
+
+def advance_anchor(tx: Transaction, chain: Chain) -> None:
+    """Move the anchor to the newest event."""
+    row, newest = tx.one(LOCK_ANCHOR), tx.one(NEWEST_HASH)
+    if row is None or newest is None:
+        return
+    anchor, (seq, hash) = Anchor(*row), newest
+    if seq <= anchor.seq or not is_anchored(tx, anchor):
+        # Events were removed. The anchor stays, so that `punchlist db check` can tell.
+        return
+    if not chain.has_signed(anchor) and not _all_signed(tx, chain, anchor):
+        return
+    tx.run(UPDATE_ANCHOR, **chain.sign_anchor(anchor.signed_from, seq, hash)._asdict())
+
+
+def _all_signed(tx: Transaction, chain: Chain, anchor: Anchor) -> bool:
+    """Whether a database without a signed anchor has no unsigned events: its creator had no key."""
+    oldest = tx.one(OLDEST_HASH)
+    if anchor != Anchor(1, 0, "", "", "") or oldest is None:
+        return False
+    signature = parse_signature(oldest[1])
+    return signature is not None and signature.key_id == chain.id
+
+
+def record_anchor(store: Store, chain: Chain) -> None:
+    """Record the newest event, in a transaction of its own that waits for no other."""
+    chain.pending = False
+    if store.database.is_missing():
+        # A transaction would create the file again.
+        return
+    chain.due = time.monotonic() + ANCHOR_SECONDS
+    token = NO_WAIT.set(True)
+    try:
+        with store.write() as tx:
+            advance_anchor(tx, chain)
+    except Exception:
+        # The write before it is committed. The next one tries again.
+        chain.pending = True
+    finally:
+        NO_WAIT.reset(token)
+
+
+def record_at_exit(database: Database, chain: Chain) -> None:
+    """For a process that ends without closing its store."""
+    if chain.pending:
+        from punchlist.storage.store import Store
+
+        with suppress(Exception):
+            last = Store(database)
+            record_anchor(last, chain)
+            last.close()

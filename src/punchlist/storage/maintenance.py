@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
+from punchlist.kernel.events import Chain
 from punchlist.storage import trusted_files
-from punchlist.storage.chain import Chain
 from punchlist.storage.open import create_folder, ensure_schema
 from punchlist.storage.schema_objects import schema_differences
 from punchlist.storage.schema_version import APPLICATION_ID, READ_VERSION, unsupported_version

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from punchlist.errors import StoreUnavailable
-from punchlist.storage.chain import sign_new_database
+from punchlist.storage.event_log import sign_new_database
 from punchlist.storage.open import read_schema_version
 from punchlist.storage.schema_version import (
     APPLICATION_ID,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from punchlist.kernel.events import GENESIS, Change, Event
+from punchlist.kernel.events import GENESIS, Chain, Change, Event
 from punchlist.storage import event_log
-from punchlist.storage.chain import UPDATE_ANCHOR, Chain
+from punchlist.storage.event_log import UPDATE_ANCHOR
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 
@@ -47,6 +47,6 @@ def _signed(tx: Transaction, chain: Chain, events: Sequence[Event]) -> Iterator[
     for event in events:
         row = tx.one(_BEFORE, seq=event.seq)
         after = row[0] if row and row[0] else 0
-        fields = (previous, event.version, event.at, event_log.as_change(event), event.data)
+        fields = (previous, event.version, event.at, event, event.data)
         previous = chain.sign_event(after, *fields)
         yield {"seq": event.seq, "hash": previous}

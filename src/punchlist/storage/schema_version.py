@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
-from punchlist.storage.store import Database
+from punchlist.storage.database import Database
 
 SCHEMA_VERSION: Final = "0016"
 """The number of the newest file in `migrations/`; a test compares them."""

@@ -13,64 +13,22 @@ short, and `async_bridge` moves them off event loops.
 
 from __future__ import annotations
 
+import os
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from typing import Any, Final, NoReturn, Protocol
+from queue import SimpleQueue
+from typing import Any, Final, NoReturn
 
 from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock, timestamp
-from punchlist.storage.chain import Chain, record_anchor, record_at_exit
-from punchlist.storage.connection_pool import ConnectionPool
+from punchlist.kernel.events import Chain
+from punchlist.storage.database import Database
+from punchlist.storage.event_log import record_anchor, record_at_exit
 from punchlist.storage.statements import Kind, Statement
-
-
-class Database(Protocol):
-    """The differences between SQLite and PostgreSQL."""
-
-    kind: Kind
-    name: str
-    """For messages; never contains a password."""
-    one_writer: bool
-    """A write transaction locks the whole database, so that rows need no locks."""
-    list_tables: str
-    """SQL that selects the names of all visible tables."""
-
-    @property
-    def driver_error(self) -> type[Exception]: ...
-
-    def connect(self) -> Any:
-        """A configured driver connection without an open transaction."""
-
-    def is_missing(self) -> bool:
-        """Whether the database file does not exist."""
-
-    def is_same_file(self, connection: Any, *, with_log: bool = False) -> bool:
-        """Whether the connection's file is still the one at the database's path. A file can be removed or replaced
-        while it is open, and then everything written to it is lost. `with_log` checks the WAL file as well."""
-
-    def is_reusable(self, connection: Any) -> bool:
-        """Whether a connection can be kept for the next transaction."""
-
-    def read_only_reason(self) -> str | None:
-        """Why the database was opened for reading only; None if it can be written."""
-
-    def begin_write(self, cursor: Any) -> None: ...
-
-    def begin_read(self, cursor: Any) -> None: ...
-
-    def commit(self, cursor: Any) -> None: ...
-
-    def is_disconnect(self, error: Exception) -> bool:
-        """Whether the error means a lost connection rather than a wrong statement."""
-
-    def change_counter(self, cursor: Any) -> int:
-        """A number that changes when another connection commits."""
-
-    def translate(self, error: Exception) -> Exception:
-        """The `PunchlistError` for a driver error; any other error unchanged."""
 
 
 class Transaction:
@@ -264,6 +222,8 @@ class Savepoint:
                 raise explained from error
 
 
+MAX_CONNECTIONS: Final = 32
+"""Connections in use at once; further callers wait."""
 _JOINED: ContextVar[Transaction | None] = ContextVar("joined", default=None)
 """The transaction of `Store.join` on this thread."""
 MAX_STREAMS: Final = 10_000
@@ -271,6 +231,67 @@ _ATTEMPTS: Final = 5
 """Attempts to begin a transaction while the database is removed or replaced."""
 _CHECK_SECONDS: Final = 0.01
 """How long a file-identity check stays valid."""
+
+
+class ConnectionPool:
+    """Idle connections: last in, first out, bounded, never shared across a fork.
+
+    A general-purpose pool costs as much per check-out as a small SQLite transaction.
+    """
+
+    def __init__(self, connect: Callable[[], Any], is_reusable: Callable[[Any], bool]) -> None:
+        self._connect = connect
+        self._is_reusable = is_reusable
+        self._reset()
+
+    def _reset(self) -> None:
+        self._idle: deque[Any] = deque()
+        self._tokens: SimpleQueue[None] = SimpleQueue()
+        for _ in range(MAX_CONNECTIONS):
+            self._tokens.put(None)
+        self._pid = os.getpid()
+        # The last connection to a SQLite file that closes cleans up its log.
+        weakref.finalize(self, _close_all, self._idle, self._pid)
+
+    def acquire(self) -> Any:
+        """An idle connection, or a new one."""
+        if self._pid != os.getpid():
+            self._reset()
+        self._tokens.get()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
+        try:
+            return self._connect()
+        except BaseException:
+            self._tokens.put(None)
+            raise
+
+    def release(self, connection: Any) -> None:
+        if not self._is_reusable(connection):
+            self.discard(connection)
+            return
+        self._idle.append(connection)
+        self._tokens.put(None)
+
+    def discard(self, connection: Any) -> None:
+        """Close a connection that may be in an undefined state after an error."""
+        try:
+            with suppress(Exception):
+                connection.close()
+        finally:
+            self._tokens.put(None)
+
+    def close(self) -> None:
+        _close_all(self._idle, self._pid)
+
+
+def _close_all(idle: deque[Any], pid: int) -> None:
+    # A forked child must not even close its parent's connections.
+    while idle and os.getpid() == pid:
+        with suppress(Exception):
+            idle.pop().close()
 
 
 class Store:

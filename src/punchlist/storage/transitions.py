@@ -33,8 +33,7 @@ from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
 from punchlist.errors import Conflict
-from punchlist.kernel.actors import Role
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import Change, Role
 from punchlist.kernel.lifecycle import Lifecycle
 from punchlist.storage import event_log
 from punchlist.storage.store import Transaction

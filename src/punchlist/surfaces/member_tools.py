@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from punchlist.app import Services
 from punchlist.errors import InvalidInput, NotFound
-from punchlist.kernel.actors import Role
 from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
 from punchlist.missions.model import MissionScope

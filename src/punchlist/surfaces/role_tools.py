@@ -16,7 +16,7 @@ from punchlist.claims.model import ListKind
 from punchlist.claims.tools import ClaimableList, claim_tools
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import NotFound
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.processes import current_process
 from punchlist.kernel.text import excerpt
 from punchlist.kernel.tool import C, ListToolSpec, ToolResult, parse_arguments

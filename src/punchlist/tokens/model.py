@@ -13,8 +13,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from punchlist.kernel.actors import Role
-from punchlist.kernel.events import canonical_json
+from punchlist.kernel.events import Role, canonical_json
 from punchlist.tokens.lifecycle import TokenStatus
 
 TOKEN_ROLES: Final = tuple(role for role in Role if role is not Role.SYSTEM)

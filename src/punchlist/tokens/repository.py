@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.storage.statements import Statement, columns, insert
 from punchlist.storage.store import Transaction
 from punchlist.tokens.model import AccessToken

@@ -7,9 +7,8 @@ from datetime import timedelta
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput, NotFound
-from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import timestamp
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import Change, Role
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt
 from punchlist.storage import event_log

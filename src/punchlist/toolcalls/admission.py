@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from punchlist.errors import InvalidInput, NotAllowed
-from punchlist.kernel.actors import Actor
 from punchlist.kernel.clock import Clock
+from punchlist.kernel.events import Actor
 from punchlist.toolcalls.approvals import ApprovalQuestion
 from punchlist.toolcalls.batch import BatchedCall, CallBatch
 from punchlist.toolcalls.call_order import dependencies_first

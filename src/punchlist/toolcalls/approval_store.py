@@ -13,8 +13,7 @@ from typing import Any
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.errors import Conflict, InvalidInput, NotFound
-from punchlist.kernel.actors import SYSTEM, Actor
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import SYSTEM, Actor, Change
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt

@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from punchlist.errors import PunchlistError, StoreError
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import Clock
+from punchlist.kernel.events import Actor, Role
 from punchlist.toolcalls import approvals
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, OnExpiry
 from punchlist.toolcalls.batch import BatchedCall

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel import text
-from punchlist.kernel.actors import Actor
+from punchlist.kernel.events import Actor
 from punchlist.toolcalls.policy import PolicyDecision, Rule, RuleLifetime, Verdict, fingerprint
 from punchlist.toolcalls.tool import AgentTool, Arguments
 

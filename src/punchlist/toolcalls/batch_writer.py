@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from punchlist.errors import Conflict, StoreError
-from punchlist.kernel.actors import Actor
+from punchlist.kernel.events import Actor
 from punchlist.storage.async_bridge import call_without_waiting, is_remote, make_bridge
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.sqlite import WouldBlock

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from punchlist.errors import Conflict, IllegalTransition, NotFound
-from punchlist.kernel.actors import SYSTEM, Actor
+from punchlist.kernel.events import SYSTEM, Actor
 from punchlist.kernel.lifecycle import NEW
 from punchlist.toolcalls.approvals import ApprovalAnswer
 from punchlist.toolcalls.batch import BatchedCall, CallBatch

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from punchlist.errors import Conflict, InvalidInput
-from punchlist.kernel.actors import Actor
+from punchlist.kernel.events import Actor
 from punchlist.toolcalls.approvals import ApprovalAnswer
 from punchlist.toolcalls.model import CompletedToolCall, ToolCall, Transition, WaitingToolCall
 from punchlist.toolcalls.policy import Rule

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar, Literal, NamedTuple
 
-from punchlist.kernel.actors import Actor
+from punchlist.kernel.events import Actor
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion

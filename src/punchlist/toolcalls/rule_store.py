@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.errors import NotFound
-from punchlist.kernel.actors import Actor
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import Actor, Change
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.processes import current_process, is_running
 from punchlist.storage import event_log

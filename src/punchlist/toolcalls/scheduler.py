@@ -20,9 +20,9 @@ from functools import cached_property
 from typing import Any, Final, assert_never
 
 from punchlist.errors import IllegalTransition, NotFound, PunchlistError
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.clock import Clock, system_clock
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.admission import CallAdmission
 from punchlist.toolcalls.approval_watcher import ApprovalResponder, ApprovalWatcher

@@ -13,9 +13,8 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, NotFound
-from punchlist.kernel.actors import SYSTEM, Actor
 from punchlist.kernel.clock import timestamp
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import SYSTEM, Actor, Change
 from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage import event_log

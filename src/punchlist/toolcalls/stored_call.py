@@ -11,9 +11,8 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from punchlist.errors import StoreDamaged
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import parse_timestamp, timestamp
-from punchlist.kernel.events import compact_encoder
+from punchlist.kernel.events import Actor, Role, compact_encoder
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion, OnExpiry

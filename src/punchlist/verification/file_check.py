@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from punchlist.kernel.files import UnsafeFile, read_regular
+from punchlist.trust import UnsafeFile, read_regular
 from punchlist.verification.model import Check, CheckOutcome
 
 MAX_FILE_SIZE: Final = 10_000_000

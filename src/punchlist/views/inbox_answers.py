@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
-from punchlist.kernel.actors import Role
 from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.events import Role
 from punchlist.kernel.processes import is_running
 from punchlist.kernel.text import did_you_mean, excerpt, visible
 from punchlist.missions.model import MissionScope

@@ -9,7 +9,7 @@ from punchlist.conversations.model import NewMessage, Scope
 from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.cycle import last_cycle
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import Mission, Pillar
 from punchlist.missions.planning.prompts import updates_text
 from punchlist.runs.model import Run

@@ -28,7 +28,7 @@ from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.missions.chats import quote_verbatim, unquote
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Mission, MissionTodo, Pillar

@@ -30,7 +30,7 @@ from punchlist.integrations.install.manifest import (
     digest,
     recorded_locations,
 )
-from punchlist.kernel.files import user_folder
+from punchlist.trust import user_folder
 
 _LOCK_TIMEOUT: Final = 30.0
 DOUBLE_INSTALL: Final = "Where both apply, hooks can run and count twice: uninstall one of them."

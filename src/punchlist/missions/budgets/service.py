@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from punchlist.conversations.model import Scope
-from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import parse_timestamp
+from punchlist.kernel.events import SYSTEM
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.budgets import repository
 from punchlist.missions.budgets.repository import BudgetStop, Spend

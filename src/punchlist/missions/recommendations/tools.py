@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from punchlist.kernel.actors import Role
 from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.events import Role
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
 from punchlist.missions.model import MissionScope
 from punchlist.missions.recommendations.model import MAX_LENGTH

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from punchlist.conversations.model import NoticeKind
 from punchlist.errors import IllegalTransition
-from punchlist.kernel.actors import SYSTEM
-from punchlist.kernel.events import canonical_json
+from punchlist.kernel.events import SYSTEM, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt, visible

@@ -13,8 +13,7 @@ from typing import Any, Final, TypedDict, cast
 
 from punchlist.conversations.model import NoticeKind
 from punchlist.errors import Conflict, IllegalTransition, InvalidInput
-from punchlist.kernel.actors import Role
-from punchlist.kernel.events import canonical_json
+from punchlist.kernel.events import Role, canonical_json
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.changes import MissionWrite
 from punchlist.missions.chats import block_quote

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.changes import MissionWrite

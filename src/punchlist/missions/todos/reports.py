@@ -9,7 +9,7 @@ from punchlist.claims import service as claims
 from punchlist.conversations.model import NoticeKind
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, NotAllowed
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import quote_verbatim, unquote

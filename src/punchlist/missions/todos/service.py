@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import display_value, excerpt, visible
 from punchlist.missions import repository as mission_repository

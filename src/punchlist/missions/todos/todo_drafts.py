@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import parse_timestamp
-from punchlist.kernel.events import canonical_json
+from punchlist.kernel.events import Role, canonical_json
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
 from punchlist.missions.model import MissionScope, MissionTodo, TodoChange
 from punchlist.missions.todos import pagination, tool_arguments, tool_updates

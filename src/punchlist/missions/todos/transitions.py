@@ -15,8 +15,8 @@ from punchlist.claims import repository as claim_repository
 from punchlist.claims import service as claims
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict, IllegalTransition, NotFound
-from punchlist.kernel.actors import SYSTEM
 from punchlist.kernel.clock import parse_timestamp, timestamp
+from punchlist.kernel.events import SYSTEM
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionWrite, check_active, lock_mission

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from punchlist.config import current_user
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import discard_typed_keys
 

@@ -16,7 +16,7 @@ import typer.core
 
 from punchlist.app import Services
 from punchlist.config import Settings, current_user, load
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import visible, visible_block
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from punchlist.config import current_user
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json
 from punchlist.surfaces.cli.tools import ModeChoice

@@ -107,7 +107,7 @@ def _judge(services: Services, goal: Goal) -> GoalVerdict:
     from punchlist.agent.runtime import AgentRuntime
     from punchlist.conversations.model import Scope, TurnScope
     from punchlist.integrations.goal_judge import SESSION_SUFFIX, judge_goal
-    from punchlist.kernel.actors import Actor, Role
+    from punchlist.kernel.events import Actor, Role
 
     session, actor = services.settings.session, Actor(Role.SUPERVISOR, "judge")
     turn = services.conversations.current_turn(session)

@@ -11,7 +11,7 @@ import typer
 
 from punchlist.app import Services
 from punchlist.errors import NotFound
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.cli.context import CliContext, SessionOption
 from punchlist.surfaces.cli.offered_lists import OfferedLists
 

@@ -8,8 +8,8 @@ import typer
 
 from punchlist.config import current_user
 from punchlist.errors import Conflict, IllegalTransition, NotFound
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo_error
 from punchlist.surfaces.cli.options import NO_MISSIONS, MissionArgument, OptionalReasonOption

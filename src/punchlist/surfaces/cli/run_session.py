@@ -22,8 +22,8 @@ from punchlist.agent.runtime import AgentRuntime
 from punchlist.agent.turn_model import TurnResult
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.errors import NotFound
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.process_runner import end_all
 from punchlist.kernel.processes import current_process
 from punchlist.storage.async_bridge import make_bridge

@@ -236,7 +236,7 @@ def _run(
 def _mcp_endpoint(services: Services, host_names: list[str]) -> ASGIApp:
     from dataclasses import replace
 
-    from punchlist.kernel.actors import Actor, Role
+    from punchlist.kernel.events import Actor, Role
     from punchlist.missions.model import MissionScope
     from punchlist.surfaces.mcp.capabilities import Capabilities
     from punchlist.surfaces.mcp.http import McpEndpoint

@@ -85,7 +85,7 @@ def _usage(services: Services, turn_id: str | None, todos: TodoList) -> Mapping[
     if turn_id is None or not any(item.list == "plan" for item in todos.items):
         return {}
     from punchlist.conversations.model import TurnScope
-    from punchlist.kernel.actors import Actor, Role
+    from punchlist.kernel.events import Actor, Role
 
     scope = TurnScope(todos.session, Actor(Role.PERSON, ""), turn_id)
     return PlanUsageService(services.store).usage_by_todo(
@@ -181,7 +181,7 @@ def _unless_agent(scope: Scope) -> Scope:
         return scope
     from dataclasses import replace
 
-    from punchlist.kernel.actors import Actor, Role
+    from punchlist.kernel.events import Actor, Role
 
     return replace(scope, actor=Actor(Role.SUPERVISOR, scope.actor.name))
 

@@ -160,7 +160,7 @@ def _show_content(file: Path, *, own: bool = False, quiet: bool = False) -> Data
 def adopt_database(file: Path, content: DatabaseContent, services: Services) -> None:
     """Make the file the user's own, and sign its event log with the user's key."""
     from punchlist.config import current_user
-    from punchlist.kernel.actors import Actor, Role
+    from punchlist.kernel.events import Actor, Role
     from punchlist.storage.adoption import adopt
     from punchlist.storage.open import open_store
     from punchlist.storage.rechain import rechain
@@ -272,7 +272,7 @@ def import_key(
     yes: YesOption = False,
 ) -> None:
     """Use the signing key of another machine. What the key of this machine signed has to be trusted again."""
-    from punchlist.kernel.files import UnsafeFile, read_regular
+    from punchlist.trust import UnsafeFile, read_regular
 
     try:
         key = bytes.fromhex(read_regular(file, 200).decode("ascii").strip())

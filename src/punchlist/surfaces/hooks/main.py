@@ -344,7 +344,7 @@ class _HookCall:
     def _service(self) -> tuple[HookService, Scope]:
         from punchlist.conversations.model import Scope
         from punchlist.integrations.hook_service import HookService
-        from punchlist.kernel.actors import Actor, Role
+        from punchlist.kernel.events import Actor, Role
 
         services = self.open_services(self.settings)
         agent = self.payload.agent

@@ -19,7 +19,7 @@ from typing import Any, Final
 from punchlist.app import Services
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import PunchlistError
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import visible
 from punchlist.kernel.tool import ToolResult, parse_arguments
 from punchlist.plan import validation as plan_validation

@@ -10,7 +10,7 @@ from typing import Any, cast
 from punchlist.app import Services
 from punchlist.errors import ConfigError
 from punchlist.host_sessions import HostSessions
-from punchlist.kernel.actors import Actor
+from punchlist.kernel.events import Actor
 from punchlist.missions.model import MissionScope
 
 

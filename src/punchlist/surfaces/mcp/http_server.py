@@ -12,7 +12,7 @@ from punchlist.app import Services
 from punchlist.conversations.model import Scope
 from punchlist.errors import ConfigError
 from punchlist.extras import require
-from punchlist.kernel.actors import Actor
+from punchlist.kernel.events import Actor
 from punchlist.surfaces.http.auth import is_wildcard, token_problem
 from punchlist.surfaces.http.server import listen, make_server
 from punchlist.surfaces.mcp.capabilities import Capabilities

@@ -15,8 +15,8 @@ from punchlist.agent.list_state import ListState, TurnLists
 from punchlist.app import Services
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import InvalidInput, NotFound
-from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import system_clock, timestamp
+from punchlist.kernel.events import Role
 from punchlist.kernel.text import block_problem, excerpt
 from punchlist.missions.chats import block_quote
 from punchlist.surfaces.mcp.mission_resources import URI_TEMPLATE, MissionResources

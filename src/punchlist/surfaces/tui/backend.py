@@ -17,8 +17,8 @@ from punchlist.config import current_user
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope, StoredTurn
 from punchlist.errors import InvalidInput, NotFound, PunchlistError
-from punchlist.kernel.actors import Actor, Role
 from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.processes import is_running
 from punchlist.models.model import ModelInfo
 from punchlist.surfaces.tui.agent_options import AgentOptions

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from punchlist.errors import ConfigError
-from punchlist.kernel.files import UnsafeFile, read_regular
 from punchlist.kernel.text import excerpt
+from punchlist.trust import UnsafeFile, read_regular
 
 MAX_BYTES: Final = 1_000_000
 FALLBACKS: Final = ("nano", "vi")

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from textual.keys import KEY_ALIASES, KEY_NAME_REPLACEMENTS, Keys, key_to_character
 
-from punchlist.kernel.files import UnsafeFile, read_regular, user_folder
 from punchlist.kernel.settings_table import location
 from punchlist.kernel.text import did_you_mean, excerpt, json_type, visible
 from punchlist.surfaces.tui.key_table import KEYS, KeyAction, KeyScope
+from punchlist.trust import UnsafeFile, read_regular, user_folder
 
 FILE_NAME: Final = "keys.toml"
 MAX_BYTES: Final = 100_000

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from punchlist.kernel.files import UnsafeFile, read_regular, user_folder
+from punchlist.trust import UnsafeFile, read_regular, user_folder
 
 MAX_ENTRIES: Final = 1_000
 MAX_FILE_BYTES: Final = 4_000_000

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from punchlist.app import Services
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import MissionScope
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from punchlist.errors import StoreError
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.surfaces.http.auth import HttpRejection, RequestGuard, invalid_token
 from punchlist.surfaces.http.body import read_body
 from punchlist.surfaces.http.limits import BURST, LOGIN_ATTEMPTS, LOGIN_SECONDS, MAX_BODY, REQUESTS_PER_SECOND

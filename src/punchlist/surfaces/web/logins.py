@@ -18,7 +18,7 @@ from punchlist.app import Services
 from punchlist.config import current_user
 from punchlist.conversations.model import Scope
 from punchlist.errors import IllegalTransition
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.web.context import WebPrincipal
 from punchlist.tokens.model import LOGIN_CODE, LOGIN_COOKIE, AccessToken, TokenValidity
 

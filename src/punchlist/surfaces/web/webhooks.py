@@ -22,7 +22,7 @@ from starlette.routing import Route
 from punchlist.app import Services
 from punchlist.errors import PunchlistError, StoreError
 from punchlist.idempotency.model import Answer, fingerprint
-from punchlist.kernel.actors import Actor
+from punchlist.kernel.events import Actor
 from punchlist.missions.model import MissionScope
 from punchlist.surfaces.web.api.endpoint import RequestModel
 from punchlist.surfaces.web.problems import error_problem, problem

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.config import PROJECT_FOLDER
 from punchlist.errors import InvalidInput
-from punchlist.kernel.files import UnsafeFile, is_own, read_regular, user_folder
 from punchlist.kernel.text import block_problem, excerpt, visible, visible_block
 from punchlist.surfaces.tui.slash_commands.model import (
     CommandSource,
@@ -35,6 +34,7 @@ from punchlist.surfaces.tui.slash_commands.model import (
     SubmitPrompt,
 )
 from punchlist.surfaces.tui.slash_commands.shell_blocks import fence
+from punchlist.trust import UnsafeFile, is_own, read_regular, user_folder
 
 if TYPE_CHECKING:
     from punchlist.app import Services

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from punchlist.kernel.actors import Role
 from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.events import Role
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
 from punchlist.tokens.model import AccessToken
 from punchlist.tokens.validation import DEFAULT_LIFETIME, parse_lifetime

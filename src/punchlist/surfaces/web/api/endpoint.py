@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from punchlist.app import Services
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.missions.model import MissionScope
 from punchlist.storage.store import Transaction
 from punchlist.surfaces.web.context import RequestContext

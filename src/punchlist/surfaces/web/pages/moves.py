@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, NamedTuple
 
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.missions.model import Capacity
 from punchlist.missions.todos.lifecycle import MISSION, OPEN, TodoAction, TodoStatus
 

@@ -11,7 +11,7 @@ from punchlist.missions.model import MissionScope
 
 if TYPE_CHECKING:
     from punchlist.app import Services
-    from punchlist.kernel.actors import Actor
+    from punchlist.kernel.events import Actor
 
 
 @dataclass(frozen=True, slots=True)

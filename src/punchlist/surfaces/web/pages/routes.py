@@ -16,8 +16,8 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Redire
 from starlette.routing import BaseRoute, Route
 
 from punchlist.errors import PunchlistError
-from punchlist.kernel.actors import Role
 from punchlist.kernel.clock import parse_timestamp, timestamp
+from punchlist.kernel.events import Role
 from punchlist.surfaces.web.context import RequestContext, context_of
 from punchlist.surfaces.web.pages import (
     agents,

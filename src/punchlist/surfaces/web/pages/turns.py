@@ -10,7 +10,7 @@ from punchlist.agent.turn_process import start_turn
 from punchlist.conversations.model import Conversation
 from punchlist.errors import Conflict, NotAllowed
 from punchlist.host_sessions import HostSessions
-from punchlist.kernel.actors import Role
+from punchlist.kernel.events import Role
 from punchlist.models.providers import default_model
 from punchlist.surfaces.web.pages.page import PageRequest, Redirect
 from punchlist.views.conversations import read_status

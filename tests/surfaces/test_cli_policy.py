@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 from tests.conftest import Cli
 from tests.faults.processes import Program, eventually
+
+from punchlist.surfaces.cli.agent_guard import own_arguments
 
 PROGRAM = f"{shlex.quote(sys.executable)} -m punchlist"
 WRITE = '{"path": "made.txt", "content": "made\\n"}'
@@ -137,6 +140,8 @@ FOR_THE_USER = [
 ]
 EVASIONS = [
     "{}",
+    "timeout 60 {}",
+    'env -i HOME="$HOME" PATH="$PATH" timeout 60 {}',
     "env -u PUNCHLIST_CALL {}",
     "unset PUNCHLIST_CALL; {}",
     'env -i HOME="$HOME" PATH="$PATH" {}',
@@ -176,6 +181,50 @@ def test_an_agent_cannot_hide_that_it_is_one(punchlist: Cli, project: Path, evas
     told = inside(punchlist, f"{{ {line}; }} 2>&1")
     assert "inside an agent's tool call" in told
     assert not (project / "made.txt").exists()
+
+
+@pytest.mark.spec("S4")
+def test_a_person_who_starts_an_agent_under_a_time_limit_is_no_agent(
+    project: Path, environment: dict[str, str]
+) -> None:
+    (project / "done.yaml").write_text("- Done.\n")
+    arguments = ["run", "--mode", "yolo", "--model", "rehearsal:done.yaml", "Go."]
+    done = subprocess.run(
+        ["timeout", "60", str(Path(sys.executable).with_name("punchlist")), *arguments],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.spec("S4")
+@pytest.mark.parametrize(
+    ("command", "ours"),
+    [
+        ("/v/bin/python /v/bin/punchlist run x", "run x"),
+        ("/v/bin/python3.12 -m punchlist worker", "worker"),
+        ("python -P -m punchlist run --json", "run --json"),
+        ("python -Im punchlist serve", "serve"),
+        ("python -mpunchlist approvals approve 1", "approvals approve 1"),
+        ("python -X dev -W error -m punchlist run", "run"),
+        ("python --check-hash-based-pycs=never /v/punchlist/__main__.py run", "run"),
+        ("pypy3 /v/bin/punchlist run", "run"),
+        ("timeout 60 punchlist run x", ""),
+        ("timeout 60 python -m punchlist run x", ""),
+        ("sudo -u me /v/bin/punchlist run", ""),
+        ("bash -c punchlist run", ""),
+        ("python -c pass punchlist run", ""),
+        ("python report.py punchlist run", ""),
+        ("python -m pytest punchlist run", ""),
+        ("", ""),
+    ],
+)
+def test_our_own_commands_are_found_among_the_parents(command: str, ours: str) -> None:
+    assert list(own_arguments(command.split())) == ours.split()
 
 
 @pytest.mark.spec("S4")

@@ -17,6 +17,8 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from tests.conftest import Cli
 from tests.surfaces.web_server import WebProcess
 
+ALLOW_ALL = '[[policy.rules]]\ndecision = "allow"\ntool = "run_command"\n'
+
 
 @pytest.fixture
 def token(punchlist: Cli) -> str:
@@ -114,6 +116,29 @@ def test_the_server_is_not_exposed_by_mistake_and_not_started_by_agents(
     assert "https" in refused("--proxy", "http://example.com")
     assert "for you, not for an agent" in refused(CLAUDECODE="1")
     assert "for you, not for an agent" in refused("--login", CLAUDECODE="1")
+
+
+@pytest.mark.spec("X12", "S4")
+def test_the_server_starts_turns_in_a_looser_mode_and_its_agents_do_not(
+    project: Path, environment: dict[str, str], punchlist: Cli, token: str
+) -> None:
+    """A command of a turn can be a child of the server, too: only the server signs the start of a turn."""
+    program = f"{sys.executable} -m punchlist run --mode yolo --model rehearsal:none.yaml nested >>refused.txt 2>&1"
+    line = f"{program}; PUNCHLIST_TURN_START=abc {program}; touch made"
+    (project / "punchlist.toml").write_text(ALLOW_ALL)
+    punchlist("trust", "--yes")
+    (project / "loose.yaml").write_text(
+        f"- calls: [{{tool: run_command, arguments: {{command: {line!r}}}}}]\n- Done.\n"
+    )
+    with WebProcess(project, environment) as server:
+        body = {"goal": "Go.", "model": "rehearsal:loose.yaml", "mode": "auto-edit"}
+        status, started = server.send("POST", "/conversations", token, body)
+        assert status == 202, started
+        until = time.monotonic() + 60
+        while not (project / "made").exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    assert (project / "refused.txt").read_text().count("for you, not for an agent") == 2
 
 
 @pytest.mark.spec("X12")

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from punchlist.agent import turn_start
 from punchlist.config import current_user
 from punchlist.conversations import repository
 from punchlist.conversations.interrupts import request_interrupt
@@ -110,10 +111,10 @@ def start_turn(
         "auto-complete-todos": continues,
         "max-todo-continuations": continuations,
     }
-    command = [sys.executable, "-P", "-m", "punchlist", "run", "--json", "--wait", *_flags(options)]
+    arguments = ["run", "--json", "--wait", *_flags(options), *([] if goal is None else ["-"])]
     log = _new_log(services.settings.outputs(os.environ))
     last = _progress(services, session)
-    process = _spawn(services, command if goal is None else [*command, "-"], goal or "", folder or Path.cwd(), log)
+    process = _spawn(services, arguments, goal or "", folder or Path.cwd(), log)
     turn = _await_turn(services, session, process, last, log, wait_seconds)
     return StartedTurn(turn, process.pid, log)
 
@@ -171,20 +172,21 @@ def _flags(options: dict[str, Any]) -> Iterator[str]:
                 yield f"--{name}={value}"
 
 
-def _spawn(services: Services, command: list[str], goal: str, folder: Path, log: Path) -> subprocess.Popen[bytes]:
+def _spawn(services: Services, arguments: list[str], goal: str, folder: Path, log: Path) -> subprocess.Popen[bytes]:
     settings = services.settings
     environment = {
         **os.environ,
         # The services were given their settings; the current folder may say something else.
         "PUNCHLIST_DATABASE_URL": settings.database,
         "PUNCHLIST_SYNCHRONOUS": settings.synchronous,
+        turn_start.VARIABLE: turn_start.sign_start(services.trust, arguments),
     }
     # A file without a name: a goal can be longer than a command line, and a pipe would need a writer that stays.
     with tempfile.TemporaryFile() as stdin, log.open("ab") as output:
         stdin.write(goal.encode("utf-8", errors="surrogatepass"))
         stdin.seek(0)
         process = subprocess.Popen(
-            command,
+            [sys.executable, "-P", "-m", "punchlist", *arguments],
             cwd=folder,
             env=environment,
             stdin=stdin,

@@ -8,9 +8,12 @@ A process that also leaves its parents behind (a double fork) is not found, exce
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from punchlist.agent.turn_start import is_started_turn
 from punchlist.errors import NotAllowed
 from punchlist.kernel.parent_processes import ParentProcess, ancestors
 from punchlist.kernel.processes import MARK_VARIABLE
@@ -25,7 +28,12 @@ AGENT_VARIABLES: Final = (
     "OPENCODE",
 )
 """Variables that agents set for the commands that they run."""
-_RUNS_AGENTS: Final = frozenset(("run", "worker", "serve", "tools", "demo"))
+_STARTED_BY_PERSON: Final = frozenset(("chat",))
+"""Commands whose child processes can be a person's own: turns, and the editor. Calls of others carry the mark or have
+another of our commands between."""
+_INTERPRETER: Final = re.compile(r"(python|pypy)[^/]*")
+_OWN_SCRIPT: Final = re.compile(r"(?:.*/)?punchlist(?:\.exe|/__main__\.py)?")
+_VALUED_OPTION: Final = re.compile(r"-[^-cmWX]*([cmWX])(.*)")
 
 
 def refuse_for_agents(action: str) -> None:
@@ -54,10 +62,10 @@ def agent_evidence() -> str | None:
         if os.environ.get(name):
             return f"{name} is set"
     above = ancestors()
-    for parent in above:
+    for place, parent in enumerate(above):
         if _has_mark(parent.pid):
             return f"its parent process {parent.pid} is a tool call"
-        if _is_our_agent(parent):
+        if _is_our_agent(parent) and not (place == 0 and is_started_turn(parent.pid)):
             return f"its parent process {parent.pid} runs an agent"
     return _registered_agent(above)
 
@@ -73,13 +81,26 @@ def _has_mark(pid: int) -> bool:
 
 
 def _is_our_agent(parent: ParentProcess) -> bool:
-    for at, word in enumerate(parent.command[:-1]):
-        program = word == "punchlist" or (word.endswith("/punchlist") and at < 3)
-        module = word == "-m" and parent.command[at + 1] == "punchlist"
-        following = parent.command[at + 2 : at + 3] if module else parent.command[at + 1 : at + 2] if program else ()
-        if _RUNS_AGENTS.intersection(following):
-            return True
-    return False
+    """Whether a process is one of our commands, which can run tool calls. A wrapper such as `timeout 60 punchlist run`
+    is none: it runs no call itself."""
+    arguments = own_arguments(parent.command)
+    return bool(arguments) and not arguments[0].startswith("-") and arguments[0] not in _STARTED_BY_PERSON
+
+
+def own_arguments(command: Sequence[str]) -> Sequence[str]:
+    """The arguments of `punchlist`, if a process with this command line is a Python that runs it; else none."""
+    if not command or not _INTERPRETER.match(command[0].rpartition("/")[2].lower()):
+        return ()
+    rest = list(command[1:])
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-"):
+            return rest if _OWN_SCRIPT.fullmatch(word) else ()
+        if valued := _VALUED_OPTION.fullmatch(word):
+            letter, value = valued[1], valued[2] or (rest.pop(0) if rest else "")
+            if letter in "cm":
+                return rest if (letter, value) == ("m", "punchlist") else ()
+    return ()
 
 
 def _registered_agent(above: list[ParentProcess]) -> str | None:

@@ -197,6 +197,6 @@ async def test_slash_commands_and_search(services: Services, project: Path) -> N
         assert stage.backend.options.mode == "default"
         await stage.type("/search needle")
         await stage.pilot.press("enter")
-        await stage.until(lambda: type(stage.app.screen).__name__ == "SearchDialog" and SESSION in stage.text)
+        await stage.until(lambda: type(stage.app.screen).__name__ == "SearchScreen" and "Find the needle" in stage.text)
         await stage.pilot.press("escape", "ctrl+c", "ctrl+c")
         await stage.until(lambda: not stage.app.is_running)

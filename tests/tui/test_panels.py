@@ -154,10 +154,10 @@ async def test_a_session_is_found_by_its_words_and_opened(services: Services) ->
         services.conversations.open_turn(scope)
         services.conversations.add_message(scope, MessageRole.USER, text)
     async with panel(services, DialogName.RESUME) as (app, pilot):
-        await pilot.press(*"two")
+        await pilot.press(*"note")
         await until(pilot, lambda: app.screen.query_one(OptionList).option_count == 1)
         await until(pilot, lambda: "[red]notes[/]" in str(app.screen.query_one("#preview", Static).content))
-        assert app.screen.query_one(Input).value == "two"
+        assert app.screen.query_one(Input).value == "note"
         await pilot.press("enter")
         await until(pilot, lambda: app.conversation is not None and app.conversation.session == "two")
 

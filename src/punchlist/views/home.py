@@ -12,7 +12,6 @@ from punchlist.conversations.model import StoredTurn
 from punchlist.conversations.status_repository import find_status
 from punchlist.host_sessions import HostSessions
 from punchlist.kernel.camel_json import camel_json
-from punchlist.kernel.processes import is_running
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.runs import repository as run_repository
@@ -20,7 +19,7 @@ from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
 from punchlist.storage.store import Transaction
 from punchlist.views import repository, transcript_repository
-from punchlist.views.conversations import ListProgress, list_progress
+from punchlist.views.conversations import ListProgress, list_progress, turn_state
 from punchlist.views.inbox_model import InboxItem, InboxPage
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class WorkLine:
     """The beginning of the request; empty if there is none."""
     agent: str
     state: str
-    """`working`; of a run its status; `ended`."""
+    """`working`, `waiting`, `interrupted` or `ended`; of a run its status."""
     items: ListProgress
     started_at: str | None
     mission: str | None = None
@@ -92,15 +91,20 @@ def read_home(services: Services, *, limit: int = DEFAULT_LIMIT) -> HomeView:
     page = services.inbox.page(limit=limit)
     hosts = HostSessions(services.settings, os.environ).running()
     with services.store.read() as tx:
-        working = list(_working(tx, hosts))
+        turns = [
+            turn for turn in repository.open_turns(tx) if turn.owner or turn.agent_id in services.agents.definitions
+        ]
+        # A turn that waits for a person is in the inbox.
+        asks = {item.session for item in page.items}
+        shown = [turn for turn in turns if turn.conversation_id not in asks or turn_state(turn) != "waiting"]
+        working = list(_working(tx, hosts, shown))
         ended = repository.newest_ended_turns(tx, limit)
         done = [_turn_line(tx, turn) for turn in sorted(ended, key=lambda turn: turn.ended_at or "", reverse=True)]
     return HomeView(page, working[:limit], done)
 
 
-def _working(tx: Transaction, hosts: dict[str, str]) -> Iterator[WorkLine]:
+def _working(tx: Transaction, hosts: dict[str, str], turns: Sequence[StoredTurn]) -> Iterator[WorkLine]:
     runs = [run for run in run_repository.open_runs(tx, 1, "", MAX_RUNS) if run.status is not RunStatus.QUEUED]
-    turns = [turn for turn in repository.running_turns(tx) if is_running(turn.owner or "") is not False]
     of_runs = {run.turn_id for run in runs}
     for run in runs:
         yield _run_line(tx, run)
@@ -145,7 +149,7 @@ def _turn_line(tx: Transaction, turn: StoredTurn) -> WorkLine:
         turn.conversation_id,
         _first_line(request) if request else _title(tx, turn.conversation_id),
         turn.agent_id,
-        "working" if turn.open else "ended",
+        turn_state(turn),
         list_progress(tx, turn.conversation_id, turn),
         turn.started_at,
         None,

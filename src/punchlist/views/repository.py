@@ -27,10 +27,10 @@ last_turn: Final = SelectOne(
     "AND parent_turn_id IS NULL ORDER BY ended_at IS NULL DESC, started_at DESC, id DESC LIMIT 1",
 )
 """The open turn of a session, else the one that started last. Turns of workers do not count."""
-running_turns: Final = SelectAll(
+open_turns: Final = SelectAll(
     StoredTurn._make,
     f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE ended_at IS NULL AND parent_turn_id IS NULL "
-    "AND owner IS NOT NULL ORDER BY started_at, id",
+    "ORDER BY started_at, id",
 )
 find_turn: Final = SelectOne(StoredTurn._make, f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE id = :id")
 # Ids grow with time, so that the newest turns are at the end of the primary key.

@@ -33,7 +33,7 @@ def running_turns(store: Store) -> list[StoredTurn]:
     from punchlist.kernel.processes import is_running
 
     with store.read() as tx:
-        return [turn for turn in repository.running_turns(tx) if is_running(turn.owner or "") is not False]
+        return [turn for turn in repository.open_turns(tx) if turn.owner and is_running(turn.owner) is not False]
 
 
 def _project(settings: Settings) -> str:

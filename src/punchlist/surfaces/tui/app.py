@@ -183,17 +183,17 @@ class PunchlistApp(App[str]):
 
     # --- screens ------------------------------------------------------------------------------------------------
 
-    def open_conversation(self, session: str | None) -> None:
-        """Show a session; None for a new one."""
+    def open_conversation(self, session: str | None, at: int | None = None) -> None:
+        """Show a session; None for a new one. `at` is the position of a message in it."""
         from punchlist.surfaces.tui.conversation_screen import ConversationScreen
 
         id = session or self.backend.services.new_session()
         while isinstance(self.screen, ModalScreen):
             self.pop_screen()
         if self.conversation is not None:
-            self.switch_screen(ConversationScreen(id))
+            self.switch_screen(ConversationScreen(id, at))
         else:
-            self.push_screen(ConversationScreen(id))
+            self.push_screen(ConversationScreen(id, at))
 
     def action_home(self) -> None:
         if self.conversation is not None:
@@ -218,11 +218,23 @@ class PunchlistApp(App[str]):
 
     def submit(self, session: str, text: str) -> None:
         """Give the agent a message: now if it is idle, else into the queue."""
-        state = self.conversation.state if self.conversation is not None else None
-        if state is not None and state.is_running:
+        screen = self.conversation
+        if screen is not None and screen.is_busy:
             self.act(self.backend.queue, session, text)
         else:
-            self.act(self.backend.start, session, text)
+            self.run_worker(self._begin_turn(session, text), group="actions")
+
+    async def _begin_turn(self, session: str, text: str) -> None:
+        """Start a turn. Its process needs a moment, so the message is shown at once."""
+        screen = self.conversation
+        if screen is not None:
+            screen.show_sent(text)
+        try:
+            await asyncio.to_thread(self.backend.start, session, text)
+        except PunchlistError as error:
+            self.say(str(error), "error")
+            if screen is not None:
+                screen.take_back(text)
 
     def interrupt(self, session: str) -> None:
         self.act(self.backend.interrupt, session)
@@ -352,15 +364,6 @@ class PunchlistApp(App[str]):
             self.backend.options.model = model
             self.say(f"The model of the next turn is {model}.")
             self._data_changed()
-
-    def open_search(self, words: str) -> None:
-        from punchlist.surfaces.tui.search_dialog import SearchDialog
-
-        def chosen(session: str | None) -> None:
-            if session is not None:
-                self.open_conversation(session)
-
-        self.push_screen(SearchDialog("Search", words), chosen)
 
     def open_panel(self, dialog: DialogName, argument: str, session: str) -> None:
         """Open a panel of its own."""

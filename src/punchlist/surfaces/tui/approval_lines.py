@@ -44,3 +44,8 @@ def approval_keys(approval: PendingApproval, width: int) -> list[Content]:
     short = [("y", "once"), ("e", "edit arguments"), ("d", "deny"), ("n", "deny with a reason")]
     parts = [assemble((key, "bold $needs-you"), (f" {words}", "")) for key, words in short]
     return [*hang(Content("   ").join(parts), width), *lines]
+
+
+def approval_hint(width: int) -> list[Content]:
+    """Shown while keys go elsewhere."""
+    return hang(assemble(("Ctrl+Y", "bold $needs-you"), " to answer"), width)

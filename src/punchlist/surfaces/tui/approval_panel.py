@@ -18,13 +18,25 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from punchlist.surfaces.tui.approval_lines import ALWAYS_KEYS, approval_body, approval_head, approval_keys
+from punchlist.surfaces.tui.approval_lines import (
+    ALWAYS_KEYS,
+    approval_body,
+    approval_head,
+    approval_hint,
+    approval_keys,
+)
 from punchlist.surfaces.tui.figures import age_of, format_age
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.screen_state import PendingApproval
 
 ARM_SECONDS: Final = 0.4
 MAX_REASON: Final = 2_000
+NO_RULE: Final = {
+    "tool": "this tool is asked about every time",
+    "prefix": "this call has no command prefix that could be allowed safely",
+    "server": "this tool is not of an MCP server",
+}
+"""Why an "always" answer is not available."""
 
 
 class ApprovalPanel(Vertical, can_focus=True):
@@ -62,6 +74,8 @@ class ApprovalPanel(Vertical, can_focus=True):
         self._approvals: Sequence[PendingApproval] = ()
         self._chosen = 0
         self._now: datetime | None = None
+        self._age = ""
+        self._width = 0
         self._shown_at = float("inf")
         self._key_time = 0.0
 
@@ -104,13 +118,32 @@ class ApprovalPanel(Vertical, can_focus=True):
         approval = self.approval
         if approval is None or self._now is None:
             return
-        width = max(self.content_region.width, 30)
+        self._width = width = max(self.content_region.width, 30)
         self.query_one(VerticalScroll).styles.max_height = max(self.screen.size.height - 17 - len(approval.always), 3)
-        age = format_age(age_of(approval.asked_at, self._now))
-        head = approval_head(approval, self._chosen + 1, len(self._approvals), age, width)
-        self.query_one("#approval-head", Static).update(Content("\n").join(head))
+        self._age = format_age(age_of(approval.asked_at, self._now))
+        self._draw_head(approval)
         self.query_one("#approval-body", Static).update(Content("\n").join(approval_body(approval, width - 1)))
-        self.query_one("#approval-keys", Static).update(Content("\n").join(approval_keys(approval, width)))
+        self._draw_keys(approval)
+
+    def _draw_head(self, approval: PendingApproval) -> None:
+        head = approval_head(approval, self._chosen + 1, len(self._approvals), self._age, self._width)
+        self.query_one("#approval-head", Static).update(Content("\n").join(head))
+
+    def _draw_keys(self, approval: PendingApproval) -> None:
+        """The keys that answer; without the focus, the key that gives it."""
+        has_focus = self.has_focus_within
+        keys = approval_keys(approval, self._width) if has_focus else approval_hint(self._width)
+        self.query_one("#approval-keys", Static).update(Content("\n").join(keys))
+
+    def show_age(self, now: datetime) -> None:
+        if self.approval is not None and format_age(age_of(self.approval.asked_at, now)) != self._age:
+            self._now, self._age = now, format_age(age_of(self.approval.asked_at, now))
+            self._draw_head(self.approval)
+
+    def watch_has_focus(self, value: bool) -> None:
+        super().watch_has_focus(value)
+        if self.approval is not None and self.is_mounted:
+            self._draw_keys(self.approval)
 
     def on_resize(self, _: events.Resize) -> None:
         self.call_after_refresh(self._draw)
@@ -147,6 +180,14 @@ class ApprovalPanel(Vertical, can_focus=True):
             self.query_one(Input).add_class("-shown")
             self.query_one(Input).focus()
 
+    def unavailable_reason(self, action: str) -> str | None:
+        answer = action.removeprefix("always_")
+        if action.startswith("always_") and self.approval is not None and answer not in self.approval.always:
+            return NO_RULE[answer]
+        if action in ("previous", "next") and len(self._approvals) < 2:
+            return "only one waits"
+        return None
+
     @property
     def _is_armed(self) -> bool:
         return self.approval is not None and self._key_time >= self._shown_at + self.arm_seconds
@@ -156,8 +197,7 @@ class ApprovalPanel(Vertical, can_focus=True):
         if approval is None or not self._is_armed:
             return
         if answer in ALWAYS_KEYS and answer not in approval.always:
-            why = "this command has no prefix that could be allowed safely" if answer == "prefix" else "not possible"
-            self.post_message(self.Unavailable(f"{ALWAYS_KEYS[answer]}: {why}."))
+            self.post_message(self.Unavailable(f"{ALWAYS_KEYS[answer]}: {NO_RULE[answer]}."))
         else:
             self.post_message(self.Answered(approval, answer))
 

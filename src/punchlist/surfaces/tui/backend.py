@@ -8,32 +8,31 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from punchlist.config import current_user
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope, StoredTurn
-from punchlist.errors import InvalidInput, NotFound, PunchlistError
-from punchlist.kernel.clock import timestamp
+from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.events import Actor, Role
-from punchlist.kernel.processes import is_running
-from punchlist.models.model import ModelInfo
 from punchlist.surfaces.tui.agent_options import AgentOptions
-from punchlist.surfaces.tui.figures import format_count
+from punchlist.surfaces.tui.home_rows import request_row, work_row
 from punchlist.surfaces.tui.screen_state import (
     ConversationState,
     EntryPage,
     HomeRow,
     HomeState,
     PendingApproval,
+    SessionState,
     TurnFigures,
 )
 from punchlist.surfaces.tui.stored_entries import entries_from, with_stored
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.views.chat import read_chat
+from punchlist.views.conversations import TurnStatusLine, read_status, turn_state
+from punchlist.views.home import read_home
+from punchlist.views.search import SearchPage, read_search
 from punchlist.views.todos import TodoList
 
 if TYPE_CHECKING:
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.entries import CallEntry
     from punchlist.surfaces.tui.todo_panel import TodoEdit
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
-    from punchlist.views.inbox_model import InboxItem
 
-FIRST_PAGE: Final = 60
 PAGE: Final = 100
-SESSION_ROWS: Final = 40
+HOME_ROWS: Final = 40
+"""Of each group."""
+SEARCH_ROWS: Final = 50
 REASON: Final = "changed in the terminal application"
 OUTCOMES: Final = {
     "once": ApprovalOutcome.PROCEED_ONCE,
@@ -65,8 +64,6 @@ class Backend:
         self.services = services
         self.options = options or AgentOptions()
         self.person = Actor(Role.PERSON, current_user())
-        self._goals: dict[str, str] = {}
-        self._infos: dict[str, ModelInfo] = {}
 
     def scope(self, session: str) -> Scope:
         return Scope(session, self.person)
@@ -86,103 +83,13 @@ class Backend:
     # --- home -----------------------------------------------------------------------------------------------
 
     def home(self) -> HomeState:
+        view = read_home(self.services, limit=HOME_ROWS)
         approvals = {one.call_id: one for one in self.approvals()}
-        requests = [self._request_row(item) for item in self.services.inbox.list()]
-        return HomeState([*requests, *self._sessions()], approvals)
+        work = [work_row(line) for line in [*view.working, *view.done]]
+        return HomeState([*map(request_row, view.needs_you), *work], approvals, view.needs_you_total)
 
-    def _request_row(self, item: InboxItem) -> HomeRow:
-        place = f"mission {item.mission}" if item.mission else item.session or ""
-        first = next((part for part in item.question.splitlines() if part.strip()), item.subject)
-        title = f"{item.subject}: {first}" if item.kind == "approval" else first
-        return HomeRow(
-            id=f"request:{item.id}",
-            group="needs_you",
-            state="needs_you",
-            title=title,
-            details=tuple(part for part in (str(item.kind), place) if part),
-            at=item.asked_at,
-            session=item.session,
-            kind=str(item.kind),
-            request_id=item.id,
-            mission=item.mission,
-            text=item.question,
-            answers=tuple(str(answer) for answer in item.answers),
-        )
-
-    def _sessions(self) -> list[HomeRow]:
-        from punchlist.conversations.repository import overviews
-        from punchlist.host_sessions import HostSessions
-
-        with self.services.store.read() as tx:
-            found = overviews(tx, SESSION_ROWS)
-        agents = HostSessions(self.services.settings, os.environ).running()
-        rows = [
-            self._session_row(each.conversation.id, each.last, agents.get(each.conversation.id))
-            for each in found
-            if '"channel":' not in each.conversation.metadata
-        ]
-        return sorted(filter(None, rows), key=lambda row: row.at, reverse=True)
-
-    def _session_row(self, session: str, turn: StoredTurn | None, host: str | None) -> HomeRow | None:
-        """A session in which an agent of ours or a third-party one (`host`) works, or has worked."""
-        todos = self.todos(session)
-        if turn is None and not todos.items:
-            return None
-        is_open = host is not None or (turn is not None and turn.open and self._is_ours(turn))
-        state, reason = self._session_state(turn, host, todos)
-        running = next((item for item in todos.items if item.status == "in_progress"), None)
-        summary = todos.summary
-        done = f"{summary['completed']}/{summary['total']}" if summary["total"] else ""
-        goal = self._goal(turn) if turn is not None else ""
-        title = running.label if running and is_open else goal or session
-        details = [session, host or (turn.agent_id if turn is not None and is_open else ""), done, reason]
-        if turn is not None and is_open and host is None:
-            figures = self._figures(turn)
-            auto = "auto off" if figures.limit is None else f"auto {figures.continuations}/{figures.limit}"
-            details += [auto, f"{format_count(figures.tokens)} tok"]
-        at = turn.ended_at or turn.started_at if turn is not None else timestamp(self.now())
-        return HomeRow(
-            id=f"session:{session}",
-            group="working" if is_open else "done",
-            state=state,
-            title=title,
-            details=tuple(filter(None, details)),
-            at=at,
-            session=session,
-        )
-
-    def _session_state(self, turn: StoredTurn | None, host: str | None, todos: TodoList) -> tuple[str, str]:
-        """The sign of a session, and why its turn ended."""
-        if host is not None:
-            return "in_progress", ""
-        if turn is None or not self._is_ours(turn):
-            return ("waiting", "open items") if todos.open_items else ("completed", "")
-        if turn.open:
-            return ("in_progress", "") if self._works(turn) else ("waiting", "waits")
-        reason = turn.end_reason or ""
-        if reason.startswith("completed"):
-            return "completed", reason
-        return ("failed" if reason.startswith("error") else "waiting"), reason
-
-    def _goal(self, turn: StoredTurn) -> str:
-        if turn.id not in self._goals:
-            messages = self.services.conversations.turn_messages(turn.id)[:1]
-            self._goals[turn.id] = next((message.content for message in messages if message.role == "user"), "")
-        return self._goals[turn.id]
-
-    def search(self, words: str) -> list[HomeRow]:
-        """Sessions whose name, goal or items contain all words, newest first."""
-        wanted = words.lower().split()
-        found = []
-        for row in self._sessions():
-            items = self.todos(row.session or "").items
-            text = " ".join([row.title, *row.details, *(item.title for item in items)]).lower()
-            if all(word in text for word in wanted):
-                found.append(row)
-        return found
-
-    def _works(self, turn: StoredTurn) -> bool:
-        return turn.owner is not None and is_running(turn.owner) is not False
+    def search(self, words: str) -> SearchPage:
+        return read_search(self.services.store, words, limit=SEARCH_ROWS)
 
     # --- a conversation -------------------------------------------------------------------------------------
 
@@ -215,53 +122,43 @@ class Backend:
 
     def conversation(self, session: str) -> ConversationState:
         todos = self.todos(session)
-        turn = todos.turn
-        return ConversationState(
-            session,
-            todos,
-            turn,
-            turn is not None and turn.open and self._works(turn),
-            self.approvals(session),
-            MessageQueue(self.services.store).pending(session),
-            self._figures(turn),
-        )
-
-    def _figures(self, turn: StoredTurn | None) -> TurnFigures:
-        from punchlist.agent.resume import restore
-
-        agents = self.services.agents
-        name = turn.agent_id if turn is not None else self.options.agent or "supervisor"
         try:
-            agent = agents.get(name)
+            line = read_status(self.services.store, session)
         except NotFound:
-            return TurnFigures(model=name)
-        limit = agent.limits.continuations if agent.todo_driven else None
-        figures = TurnFigures(model=self.model, limit=limit, budget=agent.limits.cost, token_budget=agent.limits.tokens)
-        if turn is None:
-            return figures
-        with suppress(PunchlistError):
-            restored = restore(self.services.conversations.turn_messages(turn.id))
-            counters, info = restored.counters, self._info(figures.model)
-            return replace(
-                figures,
-                continuations=counters.continuations,
-                tokens=counters.tokens,
-                cost=info.cost(restored.usage),
-                context=counters.context,
-                context_window=info.context_window,
-            )
-        return figures
+            return ConversationState(session, todos, figures=self._figures(None))
+        if line.turn is None or not self._is_ours(line.turn):
+            # A third-party agent: its turns are not ours to queue for or to interrupt.
+            state: SessionState = "new"
+        else:
+            state = line.state
+        queued = MessageQueue(self.services.store).pending(session) if line.queued else ()
+        approvals = self.approvals(session) if line.approvals else ()
+        return ConversationState(session, todos, line.turn, state, approvals, queued, self._figures(line))
 
-    def _info(self, model: str) -> ModelInfo:
-        """Prices and context window of a model; empty if they are unknown."""
-        if model not in self._infos:
-            self._infos[model] = ModelInfo()
-            with suppress(PunchlistError):
-                from punchlist.models.pricing import model_info
-                from punchlist.models.providers import resolve_model
-
-                self._infos[model] = model_info(resolve_model(model, os.environ))
-        return self._infos[model]
+    def _figures(self, line: TurnStatusLine | None) -> TurnFigures:
+        """What the owner of the turn has stored; before the first turn, the agent's limits."""
+        status, model = line.status if line else None, self.model
+        if line is None or status is None:
+            try:
+                agent = self.services.agents.get(self.options.agent or "supervisor")
+            except NotFound:
+                return TurnFigures(model)
+            limits = agent.limits
+            limit = limits.continuations if agent.todo_driven else None
+            return TurnFigures(model, limit=limit, budget=limits.cost, token_budget=limits.tokens)
+        is_open = line.turn is not None and line.turn.open
+        return TurnFigures(
+            status.model if is_open else model,
+            status.mode if is_open else "",
+            status.continuations,
+            status.continuation_limit,
+            status.input_tokens + status.output_tokens,
+            status.cost,
+            status.cost_limit,
+            status.token_limit,
+            status.context_tokens,
+            status.context_window,
+        )
 
     def todos(self, session: str) -> TodoList:
         return self.services.todos.list(self.scope(session))
@@ -387,7 +284,7 @@ class Backend:
     def _resume_if_idle(self, session: str) -> None:
         """Continue a waiting turn whose process has ended. A living process notices the answer itself."""
         turn = self.services.conversations.current_turn(session)
-        if turn is not None and not self._works(turn) and self._is_ours(turn):
+        if turn is not None and turn_state(turn) != "working" and self._is_ours(turn):
             self.start(session, None, resume=True)
 
     def _is_ours(self, turn: StoredTurn) -> bool:

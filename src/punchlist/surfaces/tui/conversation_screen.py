@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -14,16 +14,15 @@ from textual.containers import Container, Vertical
 from textual.widgets import TextArea
 
 from punchlist.surfaces.tui.approval_panel import ApprovalPanel
-from punchlist.surfaces.tui.backend import FIRST_PAGE
 from punchlist.surfaces.tui.composer import Composer
 from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.dialogs import ChoiceDialog
 from punchlist.surfaces.tui.display_text import line
-from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
+from punchlist.surfaces.tui.entries import SaidEntry
+from punchlist.surfaces.tui.history_feed import HistoryFeed, LoadedEntries
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
-from punchlist.surfaces.tui.live_buffer import LiveBuffer, live_id
 from punchlist.surfaces.tui.refresh import Refresh
-from punchlist.surfaces.tui.screen_state import ConversationState, EntryPage
+from punchlist.surfaces.tui.screen_state import ConversationState
 from punchlist.surfaces.tui.status_line import StatusLine, StatusValues
 from punchlist.surfaces.tui.todo_panel import TodoPanel
 from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
@@ -39,6 +38,8 @@ TALL = 40
 QUIET_SECONDS = 1.0
 """After a key, the focus does not move on its own for this long."""
 TICK_SECONDS = 0.1
+"""While something moves."""
+AGE_SECONDS = 1.0
 FRAME_SECONDS = 0.05
 """Between two drawings of streamed text."""
 MAX_REWIND = 30
@@ -47,30 +48,25 @@ MAX_REWIND = 30
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     state: ConversationState
-    page: EntryPage
-    calls: list[CallEntry]
-    is_first: bool
+    entries: LoadedEntries
 
 
 class ConversationScreen(DataScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.CONVERSATION)]
 
-    def __init__(self, session: str) -> None:
+    def __init__(self, session: str, at: int | None = None) -> None:
+        """`at` is the position of the message to begin with, instead of the newest one."""
         super().__init__()
         self.session = session
         self.history = TranscriptView(id="history")
+        self._feed = HistoryFeed(session, self.history, at)
         self.state: ConversationState | None = None
-        self._open_calls: list[CallEntry] = []
         self._refresh: Refresh[_Loaded] | None = None
-        self._last = 0
-        self._first = 0
-        self._has_earlier = False
-        self._is_loaded = False
-        self._loading_older = False
         self._key_at = 0.0
         self._working_since = 0.0
         self._unseen = 0
-        self._live = LiveBuffer()
+        self._loading_older = False
+        self._draws_live = False
         self._offers_approval = False
         self._problem = ""
 
@@ -87,8 +83,8 @@ class ConversationScreen(DataScreen):
     def start(self) -> None:
         self._refresh = Refresh(self, self._load, self._show, self._fail)
         self._refresh.request()
-        self.set_interval(TICK_SECONDS, self._tick)
-        self.set_interval(FRAME_SECONDS, self._flush_live)
+        self._ticker = self.set_interval(TICK_SECONDS, self._tick, pause=True)
+        self.set_interval(AGE_SECONDS, self._show_ages)
         self.composer.focus_prompt()
 
     # --- loading ------------------------------------------------------------------------------------------------
@@ -98,63 +94,32 @@ class ConversationScreen(DataScreen):
             self._refresh.request()
 
     def add_live(self, pieces: Sequence[LiveText]) -> None:
-        # Drawn with the next frame.
-        for piece in pieces:
-            if piece.conversation_id == self.session:
-                self._live.add(piece)
+        if self._feed.add_live(pieces) and not self._draws_live:
+            self._draws_live = True
+            self.set_timer(FRAME_SECONDS, self._draw_live)
 
-    def _flush_live(self) -> None:
-        history, live = self.history, self._live
-        turn = self.state.turn.id if self.state and self.state.turn else None
-        entries: list[Entry] = [*live.take_replies(turn)]
-        for call_id, output in live.take_outputs().items():
-            call = history.entry(call_id)
-            if isinstance(call, CallEntry) and not call.has_ended:
-                entries.append(replace(call, status="executing", output=output))
-        live.taken()
-        if entries:
-            history.extend(entries)
-
-    def _drop_stored_replies(self, entries: Sequence[Entry]) -> None:
-        """Remove streamed text whose message is stored now."""
-        texts = {entry.text for entry in entries if isinstance(entry, ReplyEntry)}
-        for turn in self._live.streaming:
-            if turn in self._live.ended or self._live.text(turn).strip() in texts:
-                self._live.forget(turn)
-                self.history.drop(live_id(turn))
+    def _draw_live(self) -> None:
+        self._draws_live = False
+        self._feed.draw_live(self.state.turn.id if self.state and self.state.turn else None)
 
     def _load(self) -> _Loaded:
         """In a thread."""
-        backend, is_first = self.app.backend, not self._is_loaded
-        if is_first:
-            page = backend.page(self.session, limit=FIRST_PAGE)
-        else:
-            page = backend.page(self.session, after=self._last)
-        calls = [*self._open_calls, *open_calls(page.entries)]
-        return _Loaded(backend.conversation(self.session), page, backend.calls(calls), is_first)
+        return _Loaded(self.app.backend.conversation(self.session), self._feed.load(self.app.backend))
 
     def _show(self, loaded: _Loaded) -> None:
-        state, page = loaded.state, loaded.page
-        history, following = self.history, self.history.follows
-        if loaded.is_first:
-            self._is_loaded, self._first, self._has_earlier = True, page.first, page.has_earlier
-            history.replace(page.entries)
-        elif page.entries:
-            self._drop_stored_replies(page.entries)
-            history.extend(page.entries)
-            self._unseen = 0 if following else self._unseen + len(page.entries)
-        history.extend(loaded.calls)
-        self._open_calls = open_calls(loaded.calls)
-        if page.entries:
-            self._last = page.last
-        if page.has_later:
+        state, following = loaded.state, self.history.follows
+        new = self._feed.show(loaded.entries)
+        self._unseen = 0 if following else self._unseen + new
+        if loaded.entries.page.has_later and not self._feed.has_later:
             self.data_changed()
         if state.is_running and not (self.state and self.state.is_running):
             self._working_since = time.monotonic()
         self.state, self._problem = state, ""
+        if state.is_open:
+            self._feed.sent = None
         self.query_one(TodoPanel).show(state.todos)
         self._show_approvals(state)
-        self.composer.running = state.is_running
+        self.composer.running = self.is_busy
         if self.composer.queue.messages != state.queued:
             self.composer.refresh_queue()
         self._show_status()
@@ -162,30 +127,53 @@ class ConversationScreen(DataScreen):
 
     def _fail(self, message: str) -> None:
         self._problem = message
-        if self.state is None:
-            self.history.replace([NoteEntry("problem", "problem", f"This conversation cannot be read.\n{message}")])
-            self.history.toggle("problem")
+        self._feed.fail(message)
         self._show_status()
 
     async def on_transcript_view_needed(self, event: TranscriptView.Needed) -> None:
         event.stop()
         if not event.older:
+            if self._feed.has_later:
+                self.run_worker(self._load_newer(), group="newer", exclusive=True)
             if self._unseen:
                 self._unseen = 0
                 self._show_status()
-        elif self._has_earlier and not self._loading_older:
+        elif not self._loading_older:
             self._loading_older = True
             self.run_worker(self._load_older(), group="older")
 
     async def _load_older(self) -> None:
         try:
-            page = await self.app.in_thread(self.app.backend.page, self.session, before=self._first)
-            self._has_earlier = page.has_earlier
-            if page.entries:
-                self._first = page.first
-                self.history.prepend(page.entries)
+            page = await self.app.in_thread(self._feed.load_older, self.app.backend)
+            if page is not None:
+                self._feed.show_older(page)
         finally:
             self._loading_older = False
+
+    async def _load_newer(self) -> None:
+        self._feed.show_newer(await self.app.in_thread(self._feed.load_newer, self.app.backend))
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn works or is about to: further messages are queued."""
+        return self._feed.sent is not None or (self.state is not None and self.state.is_running)
+
+    def show_sent(self, text: str) -> None:
+        """Show a message whose turn has not begun."""
+        self._feed.show_sent(text)
+        self._show_busy()
+
+    def take_back(self, text: str) -> None:
+        """No turn began: the message goes back into the prompt, unless the person writes another one."""
+        self._feed.drop_sent()
+        self._show_busy()
+        if self.is_mounted and not self.composer.text:
+            self.composer.set_text(text)
+
+    def _show_busy(self) -> None:
+        if self.is_mounted:
+            self.composer.running = self.is_busy
+            self._show_status()
 
     # --- parts --------------------------------------------------------------------------------------------------
 
@@ -211,37 +199,40 @@ class ConversationScreen(DataScreen):
         """Give the room of the list to a question where there is not enough for both."""
         asks = self.query_one(ApprovalPanel).approval is not None
         self.set_class(self.size.width >= WIDE, "-wide")
-        self.set_class(asks and self.size.height < TALL and self.size.width < WIDE, "-crowded")
+        edits = self.query_one(TodoPanel).has_focus_within
+        self.set_class(asks and not edits and self.size.height < TALL and self.size.width < WIDE, "-crowded")
 
     @property
     def composer(self) -> Composer:
         return self.query_one(Composer)
 
     def _show_status(self) -> None:
-        state = self.state
-        if state is None:
-            self.query_one(StatusLine).show(StatusValues(problem=self._problem))
-            return
-        self.query_one(StatusLine).show(
-            StatusValues(
+        state, values = self.state, StatusValues(problem=self._problem)
+        if state is not None:
+            values = StatusValues(
                 state.figures,
                 self.app.backend.options.mode,
+                "starting" if self._feed.sent is not None else state.state,
                 len(state.approvals),
-                state.is_running,
-                state.is_open,
                 time.monotonic() - self._working_since if state.is_running else 0.0,
                 len(state.queued),
                 self._unseen,
                 self._problem,
             )
-        )
+        self.query_one(StatusLine).show(values)
+        if values.is_moving:
+            self._ticker.resume()
+        else:
+            self._ticker.pause()
 
     def _tick(self) -> None:
+        self._show_status()
+        self.query_one(StatusLine).tick(animated=not self.app.reduced_motion)
+        self.history.tick()
+
+    def _show_ages(self) -> None:
         self._offer_approval()
-        if self.state is not None and self.state.is_running:
-            self._show_status()
-            self.query_one(StatusLine).tick(animated=not self.app.reduced_motion)
-            self.history.tick()
+        self.query_one(ApprovalPanel).show_age(self.app.backend.now())
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(is_too_small(event.size), "-tiny")
@@ -304,18 +295,16 @@ class ConversationScreen(DataScreen):
         self.app.say(event.why, "warning")
 
     def action_toggle_todos(self) -> None:
-        panel = self.query_one(TodoPanel)
-        panel.display = not panel.display
-        if not panel.display:
+        self.toggle_class("-no-list")
+        if self.has_class("-no-list"):
             self.action_focus_prompt()
 
     def action_toggle_cards(self) -> None:
         self.history.toggle_all()
 
     def action_focus_todos(self) -> None:
-        panel = self.query_one(TodoPanel)
-        panel.display = True
-        panel.focus()
+        self.remove_class("-no-list", "-crowded")
+        self.query_one(TodoPanel).focus()
 
     def action_focus_approvals(self) -> None:
         panel = self.query_one(ApprovalPanel)
@@ -330,6 +319,7 @@ class ConversationScreen(DataScreen):
 
     def action_focus_prompt(self) -> None:
         self.composer.focus_prompt()
+        self._arrange()
 
     def action_home(self) -> None:
         self.app.action_home()
@@ -346,8 +336,3 @@ class ConversationScreen(DataScreen):
     def action_change_mode(self) -> None:
         self.app.change_mode()
         self._show_status()
-
-
-def open_calls(entries: Sequence[Entry]) -> list[CallEntry]:
-    """The calls among the entries that have not ended."""
-    return [entry for entry in entries if isinstance(entry, CallEntry) and not entry.has_ended]

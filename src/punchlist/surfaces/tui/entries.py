@@ -18,6 +18,7 @@ class SaidEntry:
     id: str
     text: str
     at: str = ""
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class ReplyEntry:
     depth: int = 0
     """0 for the agent of the turn, 1 for its workers."""
     is_streaming: bool = False
+    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class CallEntry:
     started_at: str | None = None
     agent: str = ""
     depth: int = 0
+    position: int = 0
 
     @property
     def has_ended(self) -> bool:
@@ -67,6 +70,8 @@ class NoteEntry:
     kind: str
     text: str
     depth: int = 0
+    position: int = 0
+    """Of the message in the conversation; 0 if it is not stored."""
 
 
 Entry = SaidEntry | ReplyEntry | CallEntry | NoteEntry

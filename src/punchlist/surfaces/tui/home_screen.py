@@ -164,13 +164,7 @@ class HomeScreen(DataScreen):
         self.app.open_conversation(None)
 
     def action_search(self) -> None:
-        self.app.open_search("")
-
-    def action_resume(self) -> None:
-        self.app.run_or_write("/resume", needs_argument=False)
-
-    def action_keys(self) -> None:
-        self.app.action_show_keys()
+        self.app.run_or_write("/search", needs_argument=False)
 
     def action_leave(self) -> None:
         self.app.action_leave()

@@ -49,12 +49,10 @@ def valid_keys(screen: Screen[object]) -> list[KeyLine]:
             # Keys of a widget of Textual, such as those that move a cursor.
             continue
         place = (id(active.node), binding.action)
-        reason = ""
-        if not active.enabled:
-            reason = _reason(active.node, binding.action) or "not available now"
+        reason = _reason(active.node, binding.action) or ("" if active.enabled else "not available now")
         line = found.get(place)
         keys = (*line.keys, key) if line else (key,)
-        found[place] = KeyLine(keys, binding.description, active.enabled, reason)
+        found[place] = KeyLine(keys, binding.description, not reason, reason)
     return list(found.values())
 
 

@@ -24,7 +24,7 @@ class KeyScope(StrEnum):
     TODO = "todo"
     RUNS = "runs"
     PLANS = "plans"
-    RESUME = "resume"
+    SEARCH = "search"
     COPY = "copy"
     HOME = "home"
     CONVERSATION = "conversation"
@@ -61,7 +61,7 @@ KEYS: Final[tuple[KeyAction, ...]] = (
     *_actions(
         KeyScope.APP,
         ("command_palette", "ctrl+p", "Commands"),
-        ("show_keys", "f1", ".Keys that are valid here"),
+        ("show_keys", "f1 question_mark", "Keys"),
         ("copy_mode", "f2", ".Select and copy text with the keyboard"),
     ),
     *_actions(
@@ -118,9 +118,9 @@ KEYS: Final[tuple[KeyAction, ...]] = (
     ),
     *_actions(KeyScope.PLANS, ("close", "escape q", "Close")),
     *_actions(
-        KeyScope.RESUME,
-        ("down", "down", ".Next session"),
-        ("up", "up", ".Previous session"),
+        KeyScope.SEARCH,
+        ("down", "down", ".Next row"),
+        ("up", "up", ".Previous row"),
         ("open", "enter", "Open"),
         ("close", "escape", "Close"),
         priority=True,
@@ -139,8 +139,6 @@ KEYS: Final[tuple[KeyAction, ...]] = (
         ("peek", "space", "Peek and answer"),
         ("new", "n", "New"),
         ("search", "slash", "Search"),
-        ("resume", "r", ".Resume a session"),
-        ("keys", "question_mark", "Keys"),
         ("leave", "q", "Quit"),
     ),
     *_actions(

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.entries import Entry
     from punchlist.views.todos import TodoList
 
+SessionState = Literal["starting", "working", "waiting", "interrupted", "ended", "new"]
+"""`starting`: the process of the turn has not begun it. The others are those of `views/conversations.py`."""
 Severity = Literal["information", "warning", "error"]
 Group = Literal["needs_you", "working", "done"]
 GROUPS: Final[dict[Group, str]] = {"needs_you": "Needs you", "working": "Working", "done": "Done"}
@@ -58,20 +60,21 @@ class HomeState:
     rows: Sequence[HomeRow] = ()
     approvals: Mapping[str, PendingApproval] = field(default_factory=dict)
     """By the id of the call."""
+    waiting: int = 0
+    """Requests that need a person, also those without a row."""
 
     def group(self, name: Group) -> list[HomeRow]:
         return [row for row in self.rows if row.group == name]
 
-    @property
-    def waiting(self) -> int:
-        return len(self.group("needs_you"))
-
 
 @dataclass(frozen=True, slots=True)
 class TurnFigures:
-    """What the status line shows about the current turn."""
+    """What the status line shows about the open turn, else the last one."""
 
     model: str = ""
+    """Of the open turn, else of the next one."""
+    mode: str = ""
+    """Of the open turn; empty if none is open."""
     continuations: int = 0
     limit: int | None = None
     """Of continuations; None if continuation is off."""
@@ -89,8 +92,7 @@ class ConversationState:
     session: str
     todos: TodoList
     turn: StoredTurn | None = None
-    is_running: bool = False
-    """Whether a living process works on the turn."""
+    state: SessionState = "new"
     approvals: Sequence[PendingApproval] = ()
     queued: Sequence[QueuedMessage] = ()
     figures: TurnFigures = TurnFigures()
@@ -98,6 +100,11 @@ class ConversationState:
     @property
     def is_open(self) -> bool:
         return self.turn is not None and self.turn.open
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a living process works on the turn."""
+        return self.state == "working"
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,6 @@ class SlashResults:
             DialogName.KEYS: app.action_show_keys,
             DialogName.MODE: lambda: self._mode(argument),
             DialogName.MODEL: lambda: self._model(argument),
-            DialogName.SEARCH: lambda: app.open_search(argument),
         }
         if dialog in own:
             own[dialog]()

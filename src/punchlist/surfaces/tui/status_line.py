@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from punchlist.surfaces.tui.display_text import assemble, line
 from punchlist.surfaces.tui.figures import format_cost, format_count, format_seconds
-from punchlist.surfaces.tui.screen_state import TurnFigures
+from punchlist.surfaces.tui.screen_state import SessionState, TurnFigures
 from punchlist.surfaces.tui.theme import SPINNER, STILL
 
 HIGH_CONTEXT = 0.8
@@ -19,37 +19,31 @@ HIGH_CONTEXT = 0.8
 class StatusValues:
     figures: TurnFigures = field(default_factory=TurnFigures)
     mode: str = "default"
+    """Of the next turn."""
+    state: SessionState = "ended"
     waiting: int = 0
-    working: bool = False
-    """A process works on the turn."""
-    open: bool = False
-    """The turn has not ended."""
+    """Approvals."""
     seconds: float = 0.0
+    """How long the turn has worked."""
     queued: int = 0
     unseen: int = 0
     """New entries below what is on the screen."""
     problem: str = ""
     """Why the screen may be out of date."""
 
+    @property
+    def is_moving(self) -> bool:
+        """Whether the sign moves and the seconds count."""
+        return self.state in ("working", "starting") and not self.waiting
+
 
 def status_content(values: StatusValues, width: int, frame: int | None = None) -> Content:
     """At most two lines. `frame` animates the sign of a working turn."""
     figures = values.figures
-    sign = STILL if frame is None else SPINNER[frame % len(SPINNER)]
-    if values.waiting:
-        state = assemble(("◆ ", "bold $needs-you"), (f"{values.waiting} waiting", "$needs-you"))
-    elif values.working:
-        state = assemble((f"{sign} ", "$working"), ("working", "$working"))
-    elif values.open:
-        state = assemble(("◇ ", "$needs-you"), ("paused", "$needs-you"))
-    else:
-        state = assemble(("· ", "$quiet"), ("idle", "$quiet"))
-    if values.working:
-        state = assemble(state, (f" {format_seconds(int(values.seconds))}", "$quiet"))
     parts = [
-        state,
+        _state(values, STILL if frame is None else SPINNER[frame % len(SPINNER)]),
         Content.styled(_model(figures.model), "$quiet"),
-        Content.styled(values.mode, "bold $failed" if values.mode == "yolo" else "$quiet"),
+        _mode(values),
         Content.styled(_auto(figures), "$quiet"),
         Content.styled(_tokens(figures), "$quiet"),
         *_cost(figures),
@@ -68,6 +62,28 @@ def status_content(values: StatusValues, width: int, frame: int | None = None) -
     if one.cell_length <= width:
         return one
     return Content("\n").join(Content(" ").join(parts).wrap(width)[:2])
+
+
+def _state(values: StatusValues, sign: str) -> Content:
+    if values.waiting:
+        return assemble(("◆ ", "bold $needs-you"), (f"{values.waiting} waiting for you", "$needs-you"))
+    match values.state:
+        case "working" | "starting":
+            seconds = f" {format_seconds(int(values.seconds))}" if values.state == "working" else "…"
+            return assemble((f"{sign} {values.state}", "$working"), (seconds, "$quiet"))
+        case "waiting":
+            return assemble(("◇ waits", "$needs-you"))
+        case "interrupted":
+            return assemble(("✗ interrupted", "$failed"), (" /resume", "$quiet"))
+        case _:
+            return assemble(("· idle", "$quiet"))
+
+
+def _mode(values: StatusValues) -> Content:
+    """The mode of the turn, and of the next one if it is another."""
+    mode = values.figures.mode or values.mode
+    shown = Content.styled(mode, "bold $failed" if mode == "yolo" else "$quiet")
+    return shown if mode == values.mode else assemble(shown, (f", then {values.mode}", "$working"))
 
 
 def _model(name: str) -> str:
@@ -107,6 +123,7 @@ class StatusLine(Static):
         super().__init__(markup=False, id=id)
         self.values = StatusValues()
         self._frame = 0
+        self._height = -1
 
     def show(self, values: StatusValues) -> None:
         if values != self.values:
@@ -115,13 +132,17 @@ class StatusLine(Static):
 
     def tick(self, *, animated: bool) -> None:
         """Advance the sign of a working turn."""
-        if self.values.working:
+        if self.values.is_moving:
             self._frame = self._frame + 1 if animated else 0
             self._draw(animated=animated)
 
     def _draw(self, *, animated: bool = True) -> None:
         width = max(self.size.width - 2, 20) if self.size.width else 78
-        self.update(status_content(self.values, width, self._frame if animated else None))
+        content = status_content(self.values, width, self._frame if animated else None)
+        height = content.plain.count("\n")
+        # A layout of the whole screen, ten times a second, would cost most of what a working conversation costs.
+        self.update(content, layout=height != self._height)
+        self._height = height
 
     def on_resize(self) -> None:
         self._draw()

@@ -30,7 +30,7 @@ def entries_from(chat: Sequence[ChatEntry], find_call: FindCall) -> list[Entry]:
     found: dict[str, Entry] = {}
     for each in chat:
         for entry in _entries(each, find_call):
-            found[entry.id] = entry
+            found[entry.id] = replace(entry, position=each.message.position)
         if each.message.kind == RESULT and (result := _parsed(each.message.content)) is not None:
             call = found.get(str(result.get("id")))
             if isinstance(call, CallEntry) and not call.has_ended:

@@ -135,7 +135,7 @@ class TodoPanel(Vertical):
             items.highlighted = numbers.index(current.number)
         elif (running := self._first_open(todos)) is not None:
             items.highlighted = running
-            self.call_after_refresh(items.scroll_to_highlight)
+        self.call_after_refresh(items.scroll_to_highlight)
 
     def _first_open(self, todos: TodoList) -> int | None:
         places = [place for place, item in enumerate(todos.items) if item.status == "in_progress"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
@@ -81,6 +81,8 @@ class TranscriptView(ScrollView, can_focus=True):
         """Whether the view stays at the newest entry."""
         self._is_sticking = False
         self._started: dict[str, float] = {}
+        self.on_trim: Callable[..., None] = lambda **_: None
+        """Called with `older` and `position` when entries at one end are dropped."""
 
     # --- entries ----------------------------------------------------------------------------------------------
 
@@ -101,9 +103,9 @@ class TranscriptView(ScrollView, can_focus=True):
         self._index()
         self._layout()
 
-    def extend(self, entries: Iterable[Entry]) -> None:
-        """Add newer entries; one that is shown already is updated."""
-        changed = False
+    def extend(self, entries: Iterable[Entry]) -> int:
+        """Add newer entries; one that is shown already is updated. Returns how many are new."""
+        before, changed = len(self._blocks), False
         for entry in entries:
             place = self._places.get(entry.id)
             if place is None:
@@ -113,23 +115,29 @@ class TranscriptView(ScrollView, can_focus=True):
             elif self._blocks[place].entry != entry:
                 self._blocks[place] = _Block(entry)
                 changed = True
-        if not changed:
-            return
-        if self.follows and len(self._blocks) > MAX_BLOCKS:
-            self._blocks = self._blocks[-MAX_BLOCKS * 3 // 4 :]
-            self._index()
-        self._layout()
+        new = len(self._blocks) - before
+        if changed:
+            if self.follows and len(self._blocks) > MAX_BLOCKS:
+                self._keep_newest(MAX_BLOCKS * 3 // 4)
+            self._layout()
+        return new
 
     def prepend(self, entries: Sequence[Entry]) -> None:
         """Add older entries above, without moving what is on the screen."""
         added = [_Block(entry) for entry in entries if entry.id not in self._places]
         self._blocks = [*added, *self._blocks]
         if len(self._blocks) > MAX_BLOCKS:
-            self._blocks = self._blocks[:MAX_BLOCKS]
             self.follows = False
+            del self._blocks[MAX_BLOCKS:]
+            self.on_trim(older=False, position=_position(reversed(self._blocks)))
         self._index()
         height = sum(len(self._lines(block)) for block in added)
         self._layout(shift=height)
+
+    def _keep_newest(self, count: int) -> None:
+        del self._blocks[:-count]
+        self.on_trim(older=True, position=_position(self._blocks))
+        self._index()
 
     def drop(self, id: str) -> None:
         if id in self._places:
@@ -213,11 +221,13 @@ class TranscriptView(ScrollView, can_focus=True):
         """Draw the running times again."""
         changed = False
         for block in self._blocks[-50:]:
-            if isinstance(block.entry, CallEntry) and block.entry.status == "executing":
-                block.width = 0
+            if isinstance(block.entry, CallEntry) and block.entry.status == "executing" and block.width:
+                height, block.width = len(block.lines), 0
+                if len(self._lines(block)) != height:
+                    self._layout()
                 changed = True
         if changed:
-            self._layout()
+            self.refresh()
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
@@ -315,8 +325,7 @@ class TranscriptView(ScrollView, can_focus=True):
     def on_resize(self, _: events.Resize) -> None:
         if self.follows and len(self._blocks) > MAX_BLOCKS // 4:
             # Wrapping again costs time for each entry; older ones are loaded again when they are scrolled to.
-            self._blocks = self._blocks[-MAX_BLOCKS // 4 :]
-            self._index()
+            self._keep_newest(MAX_BLOCKS // 4)
         self._layout()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
@@ -356,3 +365,8 @@ class TranscriptView(ScrollView, can_focus=True):
 
 def _can_open(entry: Entry) -> bool:
     return isinstance(entry, CallEntry | NoteEntry)
+
+
+def _position(blocks: Iterable[_Block]) -> int:
+    """Of the first stored entry."""
+    return next((block.entry.position for block in blocks if block.entry.position), 0)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from punchlist.surfaces.tui.dialogs import ChoiceDialog
 from punchlist.surfaces.tui.panels.board_screen import BoardScreen
 from punchlist.surfaces.tui.panels.plans_screen import PlansScreen
-from punchlist.surfaces.tui.panels.resume_screen import ResumeScreen
 from punchlist.surfaces.tui.panels.runs_screen import RunsScreen
+from punchlist.surfaces.tui.panels.search_screen import SearchScreen
 from punchlist.surfaces.tui.slash_commands.model import DialogName
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ async def open_panel(app: PunchlistApp, dialog: DialogName, argument: str, sessi
             app.push_screen(PlansScreen(session))
         case DialogName.RUNS:
             app.push_screen(RunsScreen())
-        case DialogName.RESUME:
-            app.push_screen(ResumeScreen(argument))
+        case DialogName.RESUME | DialogName.SEARCH:
+            app.push_screen(SearchScreen(argument))
         case DialogName.QUEUE if app.conversation is not None:
             app.conversation.composer.action_edit_queue()
         case _:

@@ -1,0 +1,71 @@
+"""The rows of Home from what `views/home.py` read. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from punchlist.surfaces.tui.figures import format_count
+from punchlist.surfaces.tui.screen_state import HomeRow
+
+if TYPE_CHECKING:
+    from punchlist.views.home import WorkLine
+    from punchlist.views.inbox_model import InboxItem
+
+_STATES: Final = {"waiting": "waiting", "interrupted": "failed", "paused": "waiting"}
+"""The signs of work that does not go on by itself."""
+
+
+def request_row(item: InboxItem) -> HomeRow:
+    place = f"mission {item.mission}" if item.mission else item.session or ""
+    first = next((part for part in item.question.splitlines() if part.strip()), item.subject)
+    title = f"{item.subject}: {first}" if item.kind == "approval" else first
+    return HomeRow(
+        id=f"request:{item.id}",
+        group="needs_you",
+        state="needs_you",
+        title=title,
+        details=tuple(filter(None, (str(item.kind), place))),
+        at=item.asked_at,
+        session=item.session,
+        kind=str(item.kind),
+        request_id=item.id,
+        mission=item.mission,
+        text=item.question,
+        answers=tuple(str(answer) for answer in item.answers),
+    )
+
+
+def work_row(line: WorkLine) -> HomeRow:
+    """A turn, a run or a third-party agent."""
+    items = line.items
+    done = f"{items.done}/{items.total}" if items.total else ""
+    if line.state == "ended":
+        return HomeRow(
+            id=f"{line.kind}:{line.id}",
+            group="done",
+            state=_ended_state(line.reason or ""),
+            title=line.title or line.conversation_id,
+            details=tuple(filter(None, (line.reason, done, line.conversation_id))),
+            at=line.ended_at or line.started_at or "",
+            session=line.conversation_id,
+        )
+    auto = f"auto {line.continuations or 0}/{line.continuation_limit}" if line.continuation_limit is not None else ""
+    tokens = f"{format_count(line.tokens)} tok" if line.tokens else ""
+    state = line.state if line.state in _STATES else ""
+    agent = line.agent if line.kind != "turn" or line.agent != "supervisor" else ""
+    return HomeRow(
+        id=f"{line.kind}:{line.id}",
+        group="working",
+        state=_STATES.get(line.state, "in_progress"),
+        title=items.in_progress or line.title or line.conversation_id,
+        details=tuple(filter(None, (state, done, auto, tokens, agent, line.conversation_id))),
+        at=line.started_at or "",
+        session=line.conversation_id,
+        mission=line.mission,
+    )
+
+
+def _ended_state(reason: str) -> str:
+    if reason.startswith("completed"):
+        return "completed"
+    return "failed" if reason.startswith("error") else "waiting"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -215,7 +215,13 @@ class Services:
 
         private = os.environ.get(PRIVATE_ADDRESSES) == "allow"
         return MetricCollection(
-            self.metrics, self.workspace, os.environ, self.trusts_mission, private, self.sandbox.env_pass
+            self.metrics,
+            self.workspace,
+            os.environ,
+            self.trusts_mission,
+            private,
+            self.sandbox.env_pass,
+            self.sandboxed,
         )
 
     def host_checks(self, scope: Scope, workspace: Path) -> HostChecks:
@@ -248,6 +254,7 @@ class Services:
             environment=os.environ,
             env_pass=self.sandbox.env_pass,
             is_trusted_command=lambda todo: self.trust.trusts_text(check_name(todo), todo.completion_check or ""),
+            sandboxed=self.sandboxed,
         )
 
     def trusts_mission(self, mission: Mission) -> bool:
@@ -318,6 +325,14 @@ class Services:
         from punchlist.tools.sandbox import load_sandbox
 
         return load_sandbox(self.settings, self.trust)
+
+    def sandboxed(self, arguments: Sequence[str]) -> Sequence[str]:
+        """The command line of a check or a collector of a mission, in the sandbox if one is configured."""
+        if not self.sandbox.is_on:
+            return arguments
+        from punchlist.tools.sandbox_command import sandboxed
+
+        return sandboxed(arguments, self.sandbox, self.workspace)
 
     @cached_property
     def tool_settings(self) -> ToolSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -13,6 +14,9 @@ import pytest
 from tests.conftest import Cli
 from tests.faults.tools import Agent, gone
 
+from punchlist.app import Services
+from punchlist.config import load
+from punchlist.surfaces.tui.person_calls import run_commands
 from punchlist.tools import sandbox_command
 from punchlist.tools.sandbox import SandboxMode, SandboxSettings, describe
 from punchlist.tools.sandbox_command import SandboxUnavailable, macos_profile, sandboxed
@@ -130,6 +134,51 @@ def test_an_agent_of_a_project_with_a_sandbox_runs_in_it(punchlist: Cli, project
     done = punchlist("tools", "call", "run_command", line, "--mode", "yolo")
     assert (project / "here").read_text() == "inside\n"
     assert "Read-only file system" in done.stdout + done.stderr
+
+
+@real
+def test_lines_of_slash_commands_and_collectors_of_missions_run_in_it_too(
+    punchlist: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "punchlist.toml").write_text('[sandbox]\ncommands = "workspace"\n')
+    outside = project.parent / "outside"
+    monkeypatch.setenv("MY_API_KEY", "sk-not-for-a-model-0123456789")
+    monkeypatch.chdir(project)
+    services = Services(load())
+    line = f"touch {outside} /etc/sandbox-test inside; env; echo sk-not-for-a-model-0123456789"
+    printed = run_commands(services, [line])[line]
+    assert "Read-only file system" in printed
+    assert "PATH=" in printed
+    assert "sk-not-for-a-model" not in printed
+    services.close()
+    assert (project / "inside").exists()
+    mission = {
+        "name": "M",
+        "slug": "m",
+        "pillars": [
+            {
+                "name": "P",
+                "slug": "p",
+                "metrics": [
+                    {
+                        "name": "N",
+                        "slug": "n",
+                        "unit": "s",
+                        "target": 1,
+                        "direction": "down",
+                        "collector": {"type": "command", "command": ["sh", "-c", f"touch {outside} collected; echo 3"]},
+                    }
+                ],
+            }
+        ],
+    }
+    (project / "mission.json").write_text(json.dumps(mission))
+    assert punchlist("mission", "apply", "mission.json", "--yes").returncode == 0
+    assert punchlist("mission", "trust", "m", "--yes").returncode == 0
+    done = punchlist("mission", "metric", "collect", "m", "--all")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (project / "collected").exists()
+    assert not outside.exists()
 
 
 # --- where there is no sandbox ---------------------------------------------------------------------------------

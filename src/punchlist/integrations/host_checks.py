@@ -7,10 +7,8 @@ run within its time counts as not run, not as failed: the work may be right.
 
 from __future__ import annotations
 
-import os
-import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -83,27 +81,14 @@ class HostChecks:
 
 
 def _run(command: str, site: ToolSite, seconds: float) -> Outcome:
-    from punchlist.kernel.process_runner import ProcessStartError, run_captured
-    from punchlist.kernel.secrets import without_secrets
-    from punchlist.tools.sandbox_command import SandboxUnavailable, sandboxed
+    from punchlist.kernel.process_runner import ProcessStartError
+    from punchlist.tools.command import run_shell
 
     if seconds < MIN_SECONDS:
         return CheckOutcome.NOT_RUN, "There was no time left to run it."
-    sandbox, workspace = site.settings.sandbox, site.workspace
-    arguments: Sequence[str] = [shutil.which("bash") or "/bin/sh", "-c", "--", command]
     try:
-        if sandbox.is_on:
-            arguments = sandboxed(arguments, sandbox, workspace.root, workspace.folders[1:])
-        ran = run_captured(
-            arguments,
-            folder=workspace.root,
-            environment=without_secrets(os.environ, sandbox.env_pass),
-            seconds=seconds,
-            max_output=0,
-            stop_at_max=False,
-            merged=True,
-        )
-    except (ProcessStartError, SandboxUnavailable) as error:
+        ran = run_shell(command, site.workspace, site.settings.sandbox, seconds)
+    except ProcessStartError as error:
         return CheckOutcome.NOT_RUN, f"It cannot be started: {error}"
     return _outcome(ran, site.redactor.text, seconds)
 

@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from punchlist.kernel import processes
-from punchlist.kernel.process_runner import ProcessExit, ProcessStartError, run_process
+from punchlist.kernel.process_runner import (
+    CapturedProcess,
+    ProcessExit,
+    ProcessStartError,
+    run_captured,
+    run_process,
+)
 from punchlist.kernel.secrets import without_secrets
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.execution import output_file
@@ -35,9 +41,8 @@ def command_tool(
             raise ToolFailure(f"timeout: must be greater than 0 and at most {MAX_TIMEOUT:g} seconds.")
         if not command.strip() or "\x00" in command:
             raise ToolFailure("command: must be a command line.")
-        shell = shutil.which("bash") or "/bin/sh"
         environment = without_secrets(os.environ, sandbox.env_pass)
-        arguments = [shell, "-c", "--", command]
+        arguments: Sequence[str] = _shell(command)
         if sandbox.is_on:
             arguments = await _in_sandbox(arguments, sandbox, workspace)
         return await run_program(arguments, workspace, running, timeout, redact, environment=environment)
@@ -52,7 +57,31 @@ def command_tool(
     )
 
 
-async def _in_sandbox(arguments: list[str], sandbox: SandboxSettings, workspace: Workspace) -> list[str]:
+def _shell(command: str) -> list[str]:
+    return [shutil.which("bash") or "/bin/sh", "-c", "--", command]
+
+
+def run_shell(
+    command: str, workspace: Workspace, sandbox: SandboxSettings, seconds: float, max_output: int = 0
+) -> CapturedProcess:
+    """Run a command line outside of a turn, with the environment and the sandbox of `run_command`. Blocks.
+
+    Raises `ProcessStartError`.
+    """
+    from punchlist.tools.sandbox_command import sandboxed_if_on
+
+    return run_captured(
+        sandboxed_if_on(_shell(command), sandbox, workspace.root, workspace.folders[1:]),
+        folder=workspace.root,
+        environment=without_secrets(os.environ, sandbox.env_pass),
+        seconds=seconds,
+        max_output=max_output,
+        stop_at_max=False,
+        merged=True,
+    )
+
+
+async def _in_sandbox(arguments: Sequence[str], sandbox: SandboxSettings, workspace: Workspace) -> Sequence[str]:
     from punchlist.tools.sandbox_command import SandboxUnavailable, sandboxed
 
     try:

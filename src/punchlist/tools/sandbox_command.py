@@ -20,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from punchlist.kernel.process_runner import ProcessStartError
 from punchlist.tools.sandbox import SandboxSettings
 from punchlist.trust import Trust
 
@@ -30,8 +31,14 @@ _INSTALL: Final = "Install bubblewrap (`apt install bubblewrap`, `dnf install bu
 _OR_OFF: Final = 'or set `commands = "off"` in the [sandbox] table of your settings'
 
 
-class SandboxUnavailable(Exception):
+class SandboxUnavailable(ProcessStartError):
     """The sandbox cannot be used; the message says why and what to do."""
+
+
+def sandboxed_if_on(
+    arguments: Sequence[str], settings: SandboxSettings, folder: Path, also: Sequence[Path] = ()
+) -> Sequence[str]:
+    return sandboxed(arguments, settings, folder, also) if settings.is_on else arguments
 
 
 def sandboxed(

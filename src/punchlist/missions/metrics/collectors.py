@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -72,6 +72,8 @@ class MetricCollection:
     """Whether HTTP collectors may request private addresses."""
     env_pass: Sequence[str] = ()
     """Variables with secrets that commands get."""
+    sandboxed: Callable[[Sequence[str]], Sequence[str]] = lambda words: words
+    """Puts a command into the sandbox."""
 
     def collect(
         self, scope: Scope, mission_slug: str, slugs: Collection[str] = (), *, once: str | None = None
@@ -96,6 +98,7 @@ class MetricCollection:
                 environment=self.environment,
                 allow_private=self.allow_private,
                 env_pass=self.env_pass,
+                sandboxed=self.sandboxed,
             )
         except CollectorError as error:
             if metric.collector_type != MANUAL:
@@ -114,6 +117,7 @@ def collect(
     environment: Mapping[str, str],
     allow_private: bool = False,
     env_pass: Sequence[str] = (),
+    sandboxed: Callable[[Sequence[str]], Sequence[str]] = lambda words: words,
 ) -> float:
     """The current value of a metric. `allow_private` permits HTTP requests to private networks."""
     config, kind = metric.collector_config, metric.collector_type
@@ -131,8 +135,10 @@ def collect(
             raise _CollectorFailed(f"there is no collector of type {excerpt(kind)!r}")
         # An HTTP collector uses variables in its headers; the others start programs, which get no secrets.
         given = environment if kind == "http" else without_secrets(environment, env_pass)
+        if kind == "command":
+            config = {**config, "command": sandboxed([str(word) for word in config["command"]])}
         return metric_status.checked_value(_COLLECTORS[kind](config, workspace, given, allow_private))
-    except (InvalidInput, _CollectorFailed, FetchError) as error:
+    except (InvalidInput, _CollectorFailed, FetchError, ProcessStartError) as error:
         raise CollectorError(Redactor(environment).text(f"{metric.slug}: {error}.")) from None
 
 

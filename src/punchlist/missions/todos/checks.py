@@ -52,8 +52,9 @@ class CompletionChecks:
         environment: Mapping[str, str],
         env_pass: Sequence[str] = (),
         is_trusted_command: Callable[[MissionTodo], bool] = lambda _: False,
+        sandboxed: Callable[[Sequence[str]], Sequence[str]] = lambda words: words,
     ) -> None:
-        """`env_pass`: variables with secrets that commands get.
+        """`env_pass`: variables with secrets that commands get. `sandboxed` puts a command into the sandbox.
         `is_trusted_command`: whether this machine's user gave the todo its command (`trust.check_name`).
         """
         self._store = store
@@ -63,6 +64,7 @@ class CompletionChecks:
         self._environment = without_secrets(environment, env_pass)
         self._redact = Redactor(environment).text
         self._is_trusted_command = is_trusted_command
+        self._sandboxed = sandboxed
 
     def run(self, scope: MissionScope, todo: MissionTodo) -> MissionCheckResult:
         """Run a todo's check and store the result."""
@@ -121,7 +123,7 @@ class CompletionChecks:
         spelled = excerpt(" ".join(words), 200)
         try:
             ran = run_captured(
-                words,
+                self._sandboxed(words),
                 folder=self._workspace,
                 environment=self._environment,
                 seconds=seconds,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.process_runner import run_captured
+from punchlist.kernel.process_runner import ProcessStartError
 from punchlist.surfaces.tui.entries import CallEntry
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.model import (
@@ -74,18 +74,22 @@ def _entry(call: ToolCall, printed: str) -> CallEntry:
 
 
 def run_commands(services: Services, commands: Sequence[str]) -> dict[str, str]:
-    """The output of shell commands that the person has confirmed, by command."""
+    """The output of shell commands that the person has confirmed, by command.
+
+    A model reads it. So they get the environment and the sandbox of `run_command`, and their output has no secrets.
+    """
     return {command: _run(services, command) for command in commands}
 
 
 def _run(services: Services, command: str) -> str:
-    done = run_captured(
-        ["sh", "-c", command],
-        folder=services.workspace,
-        environment=dict(os.environ),
-        seconds=COMMAND_SECONDS,
-        max_output=MAX_OUTPUT,
-        stop_at_max=False,
-        merged=True,
-    )
-    return done.output.decode("utf-8", "replace")
+    from punchlist.kernel.secrets import Redactor
+    from punchlist.tools.command import run_shell
+    from punchlist.tools.workspace import Workspace
+
+    settings = services.tool_settings
+    workspace = Workspace(services.workspace, settings.extra_folders)
+    try:
+        done = run_shell(command, workspace, settings.sandbox, COMMAND_SECONDS, MAX_OUTPUT)
+    except ProcessStartError as error:
+        return f"It was not run: {error}"
+    return Redactor(os.environ).text(done.output.decode("utf-8", "replace"))

@@ -27,6 +27,9 @@ SYNCHRONOUS: Final = ("normal", "full")
 CONTINUES: Final = "PUNCHLIST_AUTO_COMPLETE_TODOS"
 CONTINUATIONS: Final = "PUNCHLIST_MAX_TODO_CONTINUATIONS"
 """Variables that limit how often an agent is sent back to its list."""
+_YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
+_NO: Final = frozenset({"0", "false", "f", "no", "n", "off"})
+_MAX_DIGITS: Final = 9
 TABLES: Final = ("policy", "workspace", "sandbox", "mcp", "agent", "agents", "notify")
 
 
@@ -173,6 +176,14 @@ _KEYS: Final = {
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, str]:
     return {key: env[variable] for key, variable in _KEYS.items() if env.get(variable)}
+
+
+def continuation_settings(env: Mapping[str, str]) -> tuple[bool | None, int | None]:
+    """Continuation on or off, and its limit (C1); None where the environment has no valid value."""
+    switch = env.get(CONTINUES, "").strip().lower()
+    limit = env.get(CONTINUATIONS, "").strip()
+    continues = True if switch in _YES else False if switch in _NO else None
+    return continues, int(limit) if limit.isdecimal() and limit.isascii() and len(limit) <= _MAX_DIGITS else None
 
 
 def _from_file(path: Path) -> tuple[dict[str, str], SettingsTables | None]:

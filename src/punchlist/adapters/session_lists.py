@@ -38,13 +38,13 @@ from punchlist.agent.continuation import (
     decide,
     ending_text,
 )
-from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, environment_overrides, with_overrides
+from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, with_overrides
 from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
 from punchlist.agent.prompts import HONESTY, PLANNING, reminder
 from punchlist.app import Services
 from punchlist.checklist.render import GUIDANCE as CHECKLIST
-from punchlist.config import load
+from punchlist.config import continuation_settings, load
 from punchlist.conversations.model import MessageRole, Scope, TurnScope
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError
 from punchlist.kernel.events import Actor, Role
@@ -282,7 +282,7 @@ class SessionLists:
 
 def _default_agent(app: Services) -> AgentDefinition:
     """The supervisor with its overrides: its settings are the defaults for framework agents."""
-    continues, continuations = environment_overrides(os.environ)
+    continues, continuations = continuation_settings(os.environ)
     return with_overrides(app.agents.get("supervisor"), continues=continues, continuations=continuations)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from punchlist.agent.continuation import Limits
 from punchlist.agent.prompts import CODER, MISSION_LEAD, PILLAR_OWNER, RESEARCHER, SUPERVISOR, WRITER
-from punchlist.config import CONTINUATIONS, CONTINUES
 from punchlist.kernel.events import Role
 
 PLAN_TOOLS: Final = ("create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo")
@@ -34,9 +32,6 @@ DEPTH: Final = 1
 LISTS: Final = ("plan", "checklist", "both")
 """The kinds of list that an agent can have (T13)."""
 STRATEGIES: Final = ("loop", "drive")
-_YES: Final = frozenset({"1", "true", "t", "yes", "y", "on"})
-_NO: Final = frozenset({"0", "false", "f", "no", "n", "off"})
-_MAX_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +113,6 @@ def with_overrides(
         limits=replace(agent.limits, **{name: value for name, value in limits.items() if value is not None}),
         **{name: value for name, value in own.items() if value is not None},
     )
-
-
-def environment_overrides(environment: Mapping[str, str]) -> tuple[bool | None, int | None]:
-    """Continuation on or off, and its limit (C1); None where the environment has no valid value."""
-    switch = environment.get(CONTINUES, "").strip().lower()
-    limit = environment.get(CONTINUATIONS, "").strip()
-    continues = True if switch in _YES else False if switch in _NO else None
-    return continues, int(limit) if limit.isdecimal() and limit.isascii() and len(limit) <= _MAX_DIGITS else None
 
 
 def cap_iterations(limits: Limits, iterations: int) -> Limits:

@@ -6,10 +6,18 @@ from typing import Any, Final
 
 from punchlist.claims.model import Claim, ListKind
 from punchlist.errors import StoreDamaged
-from punchlist.storage.statements import WHOLE_ROW_LOCK, SelectAll, SelectOne, Statement, columns, insert, update
+from punchlist.storage.statements import (
+    WHOLE_ROW_LOCK,
+    SelectAll,
+    SelectOne,
+    Statement,
+    insert,
+    select,
+    update,
+)
 from punchlist.storage.store import Transaction
 
-_ROW: Final = f"SELECT {columns(Claim._fields)} FROM claims"
+_ROW: Final = select("claims", Claim._fields)
 _UNCHANGED: Final = "todo_id = :todo AND fence = :before"
 
 

@@ -34,21 +34,16 @@ from punchlist.storage.statements import (
     first_column,
     insert,
     literals,
+    select,
     update,
 )
 from punchlist.storage.store import Transaction
 
-
-def _select(table: str, value: type[Any]) -> str:
-    """SELECT the fields of a named tuple in their order."""
-    return f"SELECT {columns(value._fields, of=table)} FROM {table}"
-
-
-_CONVERSATION: Final = _select("conversations", Conversation)
-_TURN: Final = _select("turns", StoredTurn)
-_MESSAGE: Final = _select("messages", Message)
-_TRACE: Final = _select("traces", Trace)
-_QUEUED_MESSAGE: Final = _select("queued_messages", QueuedMessage)
+_CONVERSATION: Final = select("conversations", Conversation._fields)
+_TURN: Final = select("turns", StoredTurn._fields)
+_MESSAGE: Final = select("messages", Message._fields)
+_TRACE: Final = select("traces", Trace._fields)
+_QUEUED_MESSAGE: Final = select("queued_messages", QueuedMessage._fields)
 SEARCHED_MESSAGES: Final = 1_000
 """`messages_mentioning` searches this many messages at the end."""
 _IN_CONVERSATION: Final = "WHERE conversation_id = :conversation_id"
@@ -124,7 +119,7 @@ def open_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
 
 
 find_interrupt: Final = SelectOne(
-    TurnInterrupt._make, f"{_select('turn_interrupts', TurnInterrupt)} WHERE turn_id = :turn_id"
+    TurnInterrupt._make, f"{select('turn_interrupts', TurnInterrupt._fields)} WHERE turn_id = :turn_id"
 )
 add_interrupt: Final = insert("turn_interrupts", TurnInterrupt._fields, unless="turn_id")
 """False if the turn has one already."""
@@ -179,7 +174,7 @@ first_position: Final = SelectOne[int | None](
 )
 find_summary: Final = SelectOne(
     StoredSummary._make,
-    f"{_select('chat_summaries', StoredSummary)} {_IN_CONVERSATION} AND agent_id = :agent_id",
+    f"{select('chat_summaries', StoredSummary._fields)} {_IN_CONVERSATION} AND agent_id = :agent_id",
 )
 # An older summary never replaces a newer one.
 SAVE_SUMMARY: Final = Statement(

@@ -32,8 +32,9 @@ from punchlist.conversations.service import Conversations, conversation_change
 from punchlist.errors import Conflict, StoreDamaged
 from punchlist.integrations import messages
 from punchlist.integrations.call_journal import NO_CALLS, ReportedCalls
+from punchlist.integrations.messages import GOAL_NOT_MET, StopDecision
 from punchlist.integrations.native_copy import NativeListCopies
-from punchlist.integrations.session_history import (
+from punchlist.integrations.session_state import (
     CONFIRMATION,
     EARLIER_LIST_KEY,
     FINGERPRINT_KEY,
@@ -44,10 +45,9 @@ from punchlist.integrations.session_history import (
     SESSION_KEY,
     SESSION_STARTED,
     VERDICT_KEY,
+    SessionState,
     read_history,
 )
-from punchlist.integrations.session_state import SessionState
-from punchlist.integrations.stop_decision import GOAL_NOT_MET, StopDecision
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt, without_tags
 from punchlist.plan import repository as plan_repository

@@ -1,11 +1,12 @@
-"""Texts that hooks add to a host agent's context."""
+"""What hooks say: texts for a host agent's context, and the answer to a stop, for the agent and the person."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from punchlist.agent.continuation import OpenItem, next_item
+from punchlist.agent.continuation import Continue, Decision, OpenItem, Reason, Stop, Wait, ending_text, next_item
 from punchlist.kernel.text import excerpt, quoted, visible_block
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from punchlist.integrations.item_checks import CheckedItem
     from punchlist.verification.model import Check, CheckResult
 
+GOAL_NOT_MET: Final = "the goal of this session is not met"
 JUDGED_AS_MET: Final = "The judge found that the goal is met."
 STILL_JUDGED: Final = "The judge has not decided yet whether the goal is met: `punchlist goal show` tells."
 _MAX_REQUEST_LENGTH: Final = 1_000
@@ -20,6 +22,43 @@ _MAX_COMMAND_LENGTH: Final = 200
 _MAX_NAMED: Final = 10
 _MAX_OUTPUT_LINES: Final = 30
 _MAX_OUTPUT_LENGTH: Final = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class StopDecision:
+    """The answer to a host agent that wants to stop."""
+
+    decision: Decision
+    open_items: tuple[OpenItem, ...] = ()
+    pause: float = 0.0
+    """Seconds to wait before the agent continues (C4); doubles while nothing changes."""
+    silent: bool = False
+    """The person gets no notice."""
+    notes: tuple[str, ...] = ()
+    """What the person is told besides, such as checks that were not run."""
+    questioned: tuple[str, ...] = ()
+    """The ids of the completed items that the agent is asked about."""
+
+    @property
+    def prompt(self) -> str | None:
+        """What the agent is told to do next; None if it may stop."""
+        return self.decision.prompt if isinstance(self.decision, Continue) else None
+
+    @property
+    def is_goal_unmet(self) -> bool:
+        """The agent may stop although its goal is not met."""
+        return isinstance(self.decision, Stop) and self.decision.why.startswith(GOAL_NOT_MET)
+
+    def notice(self) -> str:
+        """What the person is told about a stop with open items."""
+        match self.decision:
+            case Wait(on):
+                text = ending_text(Reason.WAITING, "; ".join(on), ())
+            case Stop(reason, why) if reason is not Reason.COMPLETED and not self.silent:
+                text = ending_text(reason, why, self.open_items)
+            case _:
+                text = ""
+        return visible_block("\n".join(part for part in (text, *self.notes) if part))
 
 
 def list_found(shown: str) -> str:

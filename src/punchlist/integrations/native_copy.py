@@ -13,7 +13,7 @@ from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict
 from punchlist.integrations.native_lists import merge_copy
-from punchlist.integrations.session_history import is_by_agent, is_by_person
+from punchlist.integrations.session_state import is_by_agent, is_by_person
 from punchlist.kernel.events import Event
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction

@@ -17,7 +17,7 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput, StoreDamaged
 from punchlist.integrations import messages
 from punchlist.integrations.host_checks import MIN_SECONDS, HostChecks
-from punchlist.integrations.session_history import CONFIRMATION
+from punchlist.integrations.session_state import CONFIRMATION
 from punchlist.kernel.text import block_problem
 from punchlist.storage.store import Store
 from punchlist.verification.goal import Goal, decode_goal

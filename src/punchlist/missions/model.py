@@ -10,7 +10,11 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from punchlist.conversations.model import Scope
+from punchlist.kernel.events import Role
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
+
+TEAM: Final = frozenset({Role.PERSON, Role.LEAD, Role.OWNER})
+"""The roles that work on todos of missions."""
 
 
 class ChatChannel(StrEnum):

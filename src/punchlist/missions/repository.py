@@ -20,14 +20,15 @@ from punchlist.storage.statements import (
     columns,
     first_column,
     insert,
+    select,
     update,
 )
 from punchlist.storage.store import Transaction
 
 _MISSION_NAMES: Final = (*Mission._fields, "checksum")
-_MISSION: Final = f"SELECT {columns(_MISSION_NAMES)} FROM missions"
-_PILLAR: Final = f"SELECT {columns(Pillar._fields)} FROM pillars"
-_METRIC: Final = f"SELECT {columns(Metric._fields)} FROM metrics"
+_MISSION: Final = select("missions", _MISSION_NAMES)
+_PILLAR: Final = select("pillars", Pillar._fields)
+_METRIC: Final = select("metrics", Metric._fields)
 _MISSION_CHANGES: Final = (
     *("name", "description", "json_config", "source", "status", "updated_at"),
     *("paused_at", "paused_by", "pause_reason", "checksum"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from punchlist.storage.statements import SelectAll, Statement, columns, insert
+from punchlist.storage.statements import SelectAll, Statement, insert, select
 
 
 class Notification(NamedTuple):
@@ -25,7 +25,7 @@ class Notification(NamedTuple):
     ended_at: str | None
 
 
-_SELECT: Final = f"SELECT {columns(Notification._fields)} FROM notifications"
+_SELECT: Final = select("notifications", Notification._fields)
 INSERT: Final = Statement(
     insert("notifications", Notification._fields).sql + " ON CONFLICT (channel, request_id) DO NOTHING"
 )

@@ -8,11 +8,11 @@ from typing import Any, Final
 from punchlist.errors import StoreDamaged
 from punchlist.plan.lifecycle import RESOLVABLE, ConditionStatus
 from punchlist.plan.model import COLUMNS, BlockedTodo, Condition, parse_condition_row, todo_from_row
-from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns, insert, literals, update
+from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns, insert, literals, select, update
 from punchlist.storage.store import Transaction
 
 _WIDTH: Final = len(Condition._fields)
-_ROW: Final = f"SELECT {columns(Condition._fields)} FROM todo_conditions"
+_ROW: Final = select("todo_conditions", Condition._fields)
 _ORDER: Final = "todo_conditions.created_at, todo_conditions.id"
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypedDict
 
 from punchlist.claims.model import Claim
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import parse_timestamp
-from punchlist.kernel.events import Change
+from punchlist.kernel.events import Actor, Change, Role
 from punchlist.kernel.text import visible
-from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
+from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanAction, PlanStatus
 from punchlist.verification.model import Check, Verification, decode
 
 
@@ -47,6 +47,15 @@ class NewTodo:
     copied_from: str | None = None
     """The todo of an earlier turn that this one takes over (T14)."""
 
+    def verification(self, author: Role) -> str | None:
+        """The verification that the todo starts with. A copy keeps the author of its check."""
+        if self.check is None and self.copied_from is None:
+            return None
+        check = self.check
+        if check is not None and self.copied_from is None:
+            check = replace(check, by_person=author is Role.PERSON)
+        return Verification(check, copied_from=self.copied_from).encode()
+
 
 class TurnTodo(NamedTuple):
     """A row of `turn_todos`. A named tuple because lists create many of them."""
@@ -76,6 +85,12 @@ class TurnTodo(NamedTuple):
             return decode(self.verification)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise StoreDamaged.not_as_written(f"The verification of todo {self.id!r}") from None
+
+    def verification_at_end(self, actor: Actor, action: PlanAction, given: Verification | None) -> str | None:
+        """The verification of the todo when it ends. A person who completes a todo accepts it."""
+        if action is not PlanAction.COMPLETE or actor.role is not Role.PERSON:
+            return self.verification if given is None else given.encode()
+        return replace(self.verified() if given is None else given, accepted_by=str(actor)).encode()
 
     def creation_data(self) -> dict[str, Any]:
         """The data of the `create` event; empty fields are omitted."""

@@ -80,16 +80,8 @@ class PlanIndex:
             self._open.setdefault(title, {})[id] = None
 
 
-class PlanIndexes:
-    """The indexes of the plans that were written last. A writer takes one, and returns it after its commit."""
-
-    def __init__(self) -> None:
-        self._indexes: dict[str, PlanIndex] = {}
-
-    def take(self, turn_id: str) -> PlanIndex | None:
-        return self._indexes.pop(turn_id, None)
-
-    def put(self, turn_id: str, index: PlanIndex) -> None:
-        if len(self._indexes) >= MAX_INDEXES:
-            self._indexes.pop(next(iter(self._indexes), ""), None)
-        self._indexes[turn_id] = index
+def keep(indexes: dict[str, PlanIndex], turn_id: str, index: PlanIndex) -> None:
+    """Keep the index of a plan that was written. A writer takes it out, and puts it back after its commit."""
+    if len(indexes) >= MAX_INDEXES:
+        indexes.pop(next(iter(indexes), ""), None)
+    indexes[turn_id] = index

@@ -27,14 +27,14 @@ from punchlist.plan.model import (
 )
 from punchlist.plan.references import resolve_id
 from punchlist.plan.validation import Shift
-from punchlist.storage.statements import Statement, columns, insert, literals, update
+from punchlist.storage.statements import Statement, columns, insert, literals, select, update
 from punchlist.storage.store import Transaction
 
 Rows = Sequence[tuple[Any, ...]]
 
 WIDTH: Final = len(COLUMNS)
 _PRIORITY: Final = COLUMNS.index("priority")
-_ROW: Final = f"SELECT {columns(COLUMNS)} FROM turn_todos"
+_ROW: Final = select("turn_todos", COLUMNS)
 _ORDER: Final = "ORDER BY priority, created_at, id"
 
 INSERT: Final = insert("turn_todos", COLUMNS)

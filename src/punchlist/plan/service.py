@@ -38,7 +38,7 @@ from punchlist.plan.model import (
     title_with_id,
     todo_change,
 )
-from punchlist.plan.plan_index import MIN_INDEXED, PlanIndex, PlanIndexes
+from punchlist.plan.plan_index import MIN_INDEXED, PlanIndex, keep
 from punchlist.plan.references import TodoReferences
 from punchlist.plan.repository import (
     TurnTodoRepository,
@@ -49,7 +49,7 @@ from punchlist.plan.repository import (
     take_snapshot,
 )
 from punchlist.plan.transitions import advance_todo, new_conditions
-from punchlist.plan.verification_service import VerificationService, final_verification, new_verification
+from punchlist.plan.verification_service import VerificationService
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.verification.model import Verification
@@ -58,15 +58,15 @@ from punchlist.verification.model import Verification
 class Plans(ConditionService, PlanClaims, VerificationService):
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._indexes = PlanIndexes()
+        self._indexes: dict[str, PlanIndex] = {}
 
     def create(self, scope: TurnScope, items: Sequence[NewTodo], *, reason: str = "create_todo") -> CreatedTodos:
         """Add items to the turn's plan, all or none (T2)."""
         PLAN.check_role(PlanAction.CREATE, scope.actor.role)
         with self._store.write() as tx:
-            created, index = _create_todos(tx, scope, items, reason, self._indexes.take(scope.turn_id))
+            created, index = _create_todos(tx, scope, items, reason, self._indexes.pop(scope.turn_id, None))
         if index is not None:
-            self._indexes.put(scope.turn_id, index)
+            keep(self._indexes, scope.turn_id, index)
         return created
 
     def list(
@@ -294,7 +294,7 @@ def end_todo(
 ) -> TurnTodo:
     """`Plans.end` inside the caller's transaction, which has locked the turn."""
     changes: dict[str, str | None] = {"outcome": outcome, "completed_at": tx.now()}
-    if (verified := final_verification(scope, todo, action, verification)) != todo.verification:
+    if (verified := todo.verification_at_end(scope.actor, action, verification)) != todo.verification:
         changes["verification"] = verified
     return advance_todo(tx, scope, todo, action, reason, guard=_claim_guard(tx, scope, fence), **changes)
 
@@ -390,7 +390,7 @@ def _new_todo(scope: TurnScope, item: NewTodo, status: PlanStatus, position: int
         status=status,
         priority=position,
         created_at=now,
-        verification=new_verification(scope, item),
+        verification=item.verification(scope.actor.role),
     )
 
 

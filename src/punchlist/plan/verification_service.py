@@ -9,11 +9,11 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.kernel.events import Role
 from punchlist.plan.lifecycle import PLAN, PlanAction
-from punchlist.plan.model import NewTodo, TurnTodo
+from punchlist.plan.model import TurnTodo
 from punchlist.plan.repository import find_todo, lock_turn, turn_not_found
 from punchlist.plan.transitions import advance_todo
 from punchlist.storage.store import Store
-from punchlist.verification.model import Check, CheckResult, EvidenceCall, Verification
+from punchlist.verification.model import Check, CheckResult, EvidenceCall
 
 
 class VerificationService:
@@ -73,20 +73,3 @@ class VerificationService:
                 check = replace(check, by_person=scope.actor.role is Role.PERSON)
             changed = replace(todo.verified(), check=check, result=None)
             return advance_todo(tx, scope, todo, PlanAction.EDIT, reason, verification=changed.encode())
-
-
-def new_verification(scope: TurnScope, item: NewTodo) -> str | None:
-    """The verification that a new todo starts with. A copy keeps the author of its check."""
-    if item.check is None and item.copied_from is None:
-        return None
-    check = item.check
-    if check is not None and item.copied_from is None:
-        check = replace(check, by_person=scope.actor.role is Role.PERSON)
-    return Verification(check, copied_from=item.copied_from).encode()
-
-
-def final_verification(scope: TurnScope, todo: TurnTodo, action: PlanAction, given: Verification | None) -> str | None:
-    """The verification of a todo that ends. A person who completes a todo accepts it."""
-    if action is not PlanAction.COMPLETE or scope.actor.role is not Role.PERSON:
-        return todo.verification if given is None else given.encode()
-    return replace(todo.verified() if given is None else given, accepted_by=str(scope.actor)).encode()

@@ -6,10 +6,19 @@ from typing import Any, Final
 
 from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.runs.model import Run, RunKind, from_row
-from punchlist.storage.statements import ROW_LOCK, SelectAll, SelectOne, Statement, columns, insert, literals, update
+from punchlist.storage.statements import (
+    ROW_LOCK,
+    SelectAll,
+    SelectOne,
+    Statement,
+    insert,
+    literals,
+    select,
+    update,
+)
 from punchlist.storage.store import Transaction
 
-_SELECT: Final = f"SELECT {columns(Run._fields)} FROM runs"
+_SELECT: Final = select("runs", Run._fields)
 _OLDEST_FIRST: Final = "ORDER BY created_at, id"
 _NEWEST_FIRST: Final = "ORDER BY created_at DESC, id DESC"
 _MUTABLE: Final = (

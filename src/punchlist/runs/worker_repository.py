@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns
+from punchlist.storage.statements import SelectAll, SelectOne, Statement, select
 
 
 class WorkerRecord(NamedTuple):
@@ -17,7 +17,7 @@ class WorkerRecord(NamedTuple):
     ended_at: str | None = None
 
 
-_SELECT: Final = f"SELECT {columns(WorkerRecord._fields)} FROM workers"
+_SELECT: Final = select("workers", WorkerRecord._fields)
 REGISTER: Final = Statement(
     "INSERT INTO workers (id, slots, started_at, seen_at) VALUES (:id, :slots, :at, :at) "
     "ON CONFLICT (id) DO UPDATE SET slots = excluded.slots, seen_at = excluded.seen_at, ended_at = NULL"

@@ -19,7 +19,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.events import GENESIS, Anchor, Chain, Change, Event, canonical_json, chain_hash, parse_signature
 from punchlist.kernel.text import block_problem
 from punchlist.storage.sqlite import NO_WAIT
-from punchlist.storage.statements import Statement, columns, insert
+from punchlist.storage.statements import Statement, insert, select
 
 if TYPE_CHECKING:
     from punchlist.storage.database import Database
@@ -29,7 +29,7 @@ MAX_REASON_LENGTH: Final = 20_000
 ANCHOR_SECONDS: Final = 1.0
 _PAGE: Final = 2_000
 _FIELDS: Final = [field.name for field in fields(Event)]
-SELECT_EVENTS: Final = f"SELECT {columns(_FIELDS)} FROM events"
+SELECT_EVENTS: Final = select("events", _FIELDS)
 
 HEAD: Final = Statement("SELECT version, hash FROM events WHERE stream = :stream ORDER BY version DESC LIMIT 1")
 # The newest event of all streams, and the newest of one.

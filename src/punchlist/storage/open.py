@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from punchlist.config import PROJECT_FOLDER
@@ -21,14 +23,19 @@ from punchlist.extras import require
 from punchlist.kernel.clock import Clock, system_clock
 from punchlist.kernel.text import line_problem
 from punchlist.storage import postgres, sqlite, trusted_files
-from punchlist.storage.schema_objects import schema_differences
-from punchlist.storage.schema_version import READ_VERSION, SCHEMA_VERSION
+from punchlist.storage.schema_version import READ_VERSION, SCHEMA_DIGESTS, SCHEMA_VERSION
 from punchlist.storage.statements import Kind
 from punchlist.storage.store import Store
 from punchlist.trust import Trust
 
 _HEADER: Final = 100
 _MAX_LISTED: Final = 3
+_SQLITE_OBJECTS: Final = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master"
+_STATISTICS: Final = {
+    ("table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"),
+    ("table", "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"),
+}
+"""Tables that ANALYZE creates. Compared by text, since a file can name any object like one of these."""
 
 
 def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
@@ -107,9 +114,14 @@ def ensure_schema(store: Store) -> None:
 
 
 def _check_schema(store: Store) -> None:
-    """Refuse a file whose schema was changed: a trigger could approve a call. Costs one query in the usual case."""
+    """Refuse a file whose schema was changed: a trigger could approve a call. The usual case, a schema as it was
+    created, costs one query and no further import."""
     connection = store.connections.acquire()
     try:
+        if digest_of(sqlite_objects(connection)) == SCHEMA_DIGESTS["sqlite"]:
+            return
+        from punchlist.storage.schema_objects import schema_differences
+
         problems = schema_differences(connection, "sqlite")
     finally:
         store.connections.release(connection)
@@ -119,6 +131,15 @@ def _check_schema(store: Store) -> None:
             f"The schema of {store.database.name} was changed by another program ({listed}). Nothing of it is used. "
             "Run `punchlist trust` to remove what was added, or `punchlist db restore BACKUP` to restore a backup."
         )
+
+
+def sqlite_objects(connection: Any) -> list[tuple[str, ...]]:
+    """Type, name, table and definition of everything in a SQLite file."""
+    return [row for row in connection.execute(_SQLITE_OBJECTS).fetchall() if row not in _STATISTICS]
+
+
+def digest_of(objects: Iterable[tuple[str, ...]]) -> str:
+    return sha256(repr(sorted(map(tuple, objects))).encode()).hexdigest()
 
 
 def open_existing(address: str) -> Store:

@@ -1,7 +1,7 @@
 """The tables, indexes, triggers and views of a database, compared with those that the migrations create.
 
-`schema_digest` is one query and one hash, fast enough for every start. A digest that differs from `SCHEMA_DIGESTS` is
-explained by `schema_differences`, which applies the migrations to an empty database in memory.
+Every start compares a digest, which takes one query and one hash (`open.py`). A digest that differs from
+`SCHEMA_DIGESTS` is explained by `schema_differences`, which applies the migrations to an empty database in memory.
 
 SQLite stores the text of every CREATE statement, so its objects are compared by text. PostgreSQL stores none; there,
 the comparison covers columns, types, defaults, constraints, indexes, triggers, rules, policies and views.
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from punchlist.storage.open import digest_of, sqlite_objects
 from punchlist.storage.schema_version import SCHEMA_DIGESTS, SCHEMA_VERSION
 from punchlist.storage.statements import Kind
 
@@ -28,13 +28,6 @@ class SchemaObject(NamedTuple):
     """The table that the object belongs to."""
     definition: str
 
-
-_SQLITE_OBJECTS: Final = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master"
-_STATISTICS: Final = {
-    ("table", "sqlite_stat1", "sqlite_stat1", "CREATE TABLE sqlite_stat1(tbl,idx,stat)"),
-    ("table", "sqlite_stat4", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"),
-}
-"""Tables that ANALYZE creates. Compared by text, since a file can name any object like one of these."""
 
 # Every relation in the schema of the version table, except those of extensions.
 _POSTGRESQL_OBJECTS: Final = """
@@ -71,7 +64,7 @@ SELECT 'policy', polname, ours.relname, '' FROM ours JOIN pg_policy ON polrelid 
 
 def schema_digest(connection: Any, kind: Kind) -> str:
     """A digest of all objects of an open database. `connection` is a driver connection or cursor."""
-    return _digest(stored_objects(connection, kind))
+    return digest_of(stored_objects(connection, kind))
 
 
 def schema_differences(connection: Any, kind: Kind, version: str | None = None) -> list[str]:
@@ -80,15 +73,14 @@ def schema_differences(connection: Any, kind: Kind, version: str | None = None) 
     Without a version, the database is compared with the current one.
     """
     stored = stored_objects(connection, kind)
-    if version in (None, SCHEMA_VERSION) and _digest(stored) == SCHEMA_DIGESTS[kind]:
+    if version in (None, SCHEMA_VERSION) and digest_of(stored) == SCHEMA_DIGESTS[kind]:
         return []
     return list(_differences(expected_objects(kind, version), stored))
 
 
 def stored_objects(connection: Any, kind: Kind) -> list[SchemaObject]:
     if kind == "sqlite":
-        rows = connection.execute(_SQLITE_OBJECTS).fetchall()
-        return [SchemaObject(*row) for row in rows if row not in _STATISTICS]
+        return [SchemaObject(*row) for row in sqlite_objects(connection)]
     # PostgreSQL quotes and casts in its own way, which `_plain` undoes.
     found = (SchemaObject(*row) for row in connection.execute(_POSTGRESQL_OBJECTS).fetchall())
     return [each._replace(definition=_plain(each.definition)) for each in found]
@@ -109,10 +101,6 @@ def expected_objects(kind: Kind, version: str | None = None) -> list[SchemaObjec
         connection.execute(CREATE_VERSION)
         stored = stored_objects(connection, "sqlite")
         return stored if kind == "sqlite" else [*_as_on_postgresql(connection, stored)]
-
-
-def _digest(objects: Iterable[SchemaObject]) -> str:
-    return sha256(repr(sorted(map(tuple, objects))).encode()).hexdigest()
 
 
 def _differences(expected: Iterable[SchemaObject], stored: Iterable[SchemaObject]) -> Iterator[str]:

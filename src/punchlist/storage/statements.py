@@ -5,7 +5,7 @@
 
 `SelectOne`, `SelectAll` and `Insert` are statements that can be called; they convert between rows and values:
 
-    find = SelectOne(Claim._make, f"SELECT {columns(Claim._fields)} FROM claims WHERE todo_id = :todo")
+    find = SelectOne(Claim._make, f"{select('claims', Claim._fields)} WHERE todo_id = :todo")
     find(tx, todo_id)
 
 A statement names its parameters with a colon and uses only SQL that SQLite and PostgreSQL share. It is converted to
@@ -123,6 +123,11 @@ class Insert(Statement):
 def columns(names: Iterable[str], *, of: str = "") -> str:
     """`a, b`, or `of.a, of.b`."""
     return ", ".join(f"{of}.{name}" if of else name for name in names)
+
+
+def select(table: str, names: Iterable[str]) -> str:
+    """`SELECT table.a, table.b FROM table`, to be followed by the conditions."""
+    return f"SELECT {columns(names, of=table)} FROM {table}"
 
 
 def literals(values: Iterable[str]) -> str:

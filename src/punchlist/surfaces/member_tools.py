@@ -11,9 +11,9 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
-from punchlist.missions.model import MissionScope
+from punchlist.missions.model import TEAM, MissionScope
 from punchlist.missions.todos.tool_arguments import FieldReader
-from punchlist.missions.todos.tools import REVIEWERS, TEAM
+from punchlist.missions.todos.tools import REVIEWERS
 from punchlist.missions.todos.validation import MAX_REASON_LENGTH, check_mission
 from punchlist.runs.model import Run
 from punchlist.surfaces.member_views import DEFAULT_LIMIT, MAX_LIMIT, WHAT, MemberQuery, MemberViews

@@ -20,10 +20,7 @@ from punchlist.kernel.events import Role
 from punchlist.kernel.processes import current_process
 from punchlist.kernel.text import excerpt
 from punchlist.kernel.tool import C, ListToolSpec, ToolResult, parse_arguments
-from punchlist.missions.model import MissionScope
-from punchlist.missions.recommendations.tools import LIST_TOOL as RECOMMENDATION_LIST
-from punchlist.missions.recommendations.tools import recommendation_tools
-from punchlist.missions.todos.tools import TEAM, mission_tools
+from punchlist.missions.model import TEAM, MissionScope
 from punchlist.plan.lifecycle import PLANNERS
 from punchlist.plan.tools import claimable_plan, plan_tools
 from punchlist.verification.model import Mark
@@ -71,6 +68,9 @@ class RoleTools:
     def _mission_tools(self) -> Tools:
         if not self.has_missions:
             return {}
+        from punchlist.missions.recommendations.tools import LIST_TOOL as RECOMMENDATION_LIST
+        from punchlist.missions.recommendations.tools import recommendation_tools
+        from punchlist.missions.todos.tools import mission_tools
         from punchlist.surfaces.member_tools import member_tools
 
         todos = mission_tools(lambda: self._services.mission_todos, lambda: self._services.checks)

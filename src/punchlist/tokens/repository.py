@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.events import Role
-from punchlist.storage.statements import Statement, columns, insert
+from punchlist.storage.statements import Statement, insert, select
 from punchlist.storage.store import Transaction
 from punchlist.tokens.model import AccessToken
 
-_ROW: Final = f"SELECT {columns(AccessToken._fields)} FROM access_tokens"
+_ROW: Final = select("access_tokens", AccessToken._fields)
 
 INSERT: Final = insert("access_tokens", AccessToken._fields)
 FIND: Final = Statement(f"{_ROW} WHERE id = :id")

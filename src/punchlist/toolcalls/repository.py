@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from punchlist.storage.statements import Statement, columns, insert, literals, update
+from punchlist.storage.statements import Statement, insert, literals, select, update
 from punchlist.storage.store import Transaction
 from punchlist.toolcalls.lifecycle import OPEN_APPROVALS, CallStatus
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, call_from_row
 
 _NAMES: Final = (*StoredCall._fields, "checksum")
-_CALL: Final = f"SELECT {columns(_NAMES)} FROM tool_calls"
-_APPROVAL: Final = f"SELECT {columns(StoredApproval._fields)} FROM approvals"
+_CALL: Final = select("tool_calls", _NAMES)
+_APPROVAL: Final = select("approvals", StoredApproval._fields)
 _OPEN: Final = f"status IN ({literals(sorted(OPEN_APPROVALS))})"
 # Every end of a call writes these columns, and none that is part of an index besides.
 _ENDING: Final = ("exact", "status", "result", "output_file", "error_code", "explanation", "ended_at", "checksum")

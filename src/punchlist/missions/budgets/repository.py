@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns
+from punchlist.storage.statements import SelectAll, SelectOne, Statement, select
 
 
 class Spend(NamedTuple):
@@ -65,7 +65,7 @@ OPEN_STOP: Final = Statement(
     "VALUES (:id, :mission_id, :todo_id, :explanation, :reached_at, :ended_at) ON CONFLICT (id) DO UPDATE SET "
     "explanation = excluded.explanation, reached_at = excluded.reached_at, ended_at = NULL"
 )
-_STOP: Final = f"SELECT {columns(BudgetStop._fields)} FROM budget_stops"
+_STOP: Final = select("budget_stops", BudgetStop._fields)
 open_stops: Final = SelectAll(
     BudgetStop._make, f"{_STOP} WHERE mission_id = :mission_id AND ended_at IS NULL ORDER BY reached_at, id"
 )

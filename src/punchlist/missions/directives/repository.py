@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
 from punchlist.missions.directives.model import Directive, DirectiveStatus
-from punchlist.storage.statements import SelectAll, SelectOne, columns, insert, update
+from punchlist.storage.statements import SelectAll, SelectOne, insert, select, update
 from punchlist.storage.store import Transaction
 
-_ROW: Final = f"SELECT {columns(Directive._fields)} FROM directives"
+_ROW: Final = select("directives", Directive._fields)
 _STATUSES: Final = frozenset(DirectiveStatus)
 
 

@@ -8,10 +8,10 @@ from punchlist.errors import StoreDamaged
 from punchlist.missions.escalations.lifecycle import EscalationStatus
 from punchlist.missions.model import Escalation
 from punchlist.missions.todos.lifecycle import TodoStatus
-from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns, first_column, insert, update
+from punchlist.storage.statements import SelectAll, SelectOne, Statement, first_column, insert, select, update
 from punchlist.storage.store import Transaction
 
-_ROW: Final = f"SELECT {columns(Escalation._fields)} FROM escalations"
+_ROW: Final = select("escalations", Escalation._fields)
 _UNANSWERED: Final = f"status <> '{EscalationStatus.ANSWERED}'"
 _OLDEST: Final = "ORDER BY asked_at, id"
 _NEWEST: Final = "ORDER BY asked_at DESC, id DESC"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from punchlist.missions.model import Metric, MetricReading
-from punchlist.storage.statements import SelectAll, Statement, columns, insert
+from punchlist.storage.statements import SelectAll, Statement, columns, insert, select
 from punchlist.storage.store import Transaction
 
-_READING: Final = f"SELECT {columns(MetricReading._fields)} FROM metric_readings"
+_READING: Final = select("metric_readings", MetricReading._fields)
 
 # In file order.
 OF_MISSION: Final = Statement(

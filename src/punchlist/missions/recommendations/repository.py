@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from punchlist.errors import StoreDamaged
 from punchlist.missions.recommendations.model import Recommendation, RecommendationStatus
-from punchlist.storage.statements import SelectAll, SelectOne, columns, first_column, insert, update
+from punchlist.storage.statements import SelectAll, SelectOne, first_column, insert, select, update
 from punchlist.storage.store import Transaction
 
-_ROW: Final = f"SELECT {columns(Recommendation._fields)} FROM recommendations"
+_ROW: Final = select("recommendations", Recommendation._fields)
 _OPEN: Final = f"status = '{RecommendationStatus.OPEN}'"
 _MUTABLE_COLUMNS: Final = ("status", "decided_by", "decided_at", "decision")
 _STATUSES: Final = frozenset(RecommendationStatus)

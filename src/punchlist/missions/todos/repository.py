@@ -8,12 +8,12 @@ from punchlist.errors import StoreDamaged
 from punchlist.missions.model import LinkKind, MissionTodo, TodoComment, TodoFile, TodoLink
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 from punchlist.missions.todos.pagination import EndedCursor
-from punchlist.storage.statements import SelectAll, SelectOne, Statement, columns, first_column, insert, update
+from punchlist.storage.statements import SelectAll, SelectOne, Statement, first_column, insert, select, update
 from punchlist.storage.store import Transaction
 
 _WIDTH: Final = len(MissionTodo._fields)
 _NAMES: Final = (*MissionTodo._fields, "checksum")
-_ROW: Final = f"SELECT {columns(_NAMES)} FROM mission_todos"
+_ROW: Final = select("mission_todos", _NAMES)
 MUTABLE_COLUMNS: Final = (
     *("title", "description", "justification", "completion_criteria", "also_affects", "completion_check"),
     *("parent_id", "labels", "unarchived_at"),
@@ -196,7 +196,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 # --- links, comments and files ----------------------------------------------------------------------------
 
-_LINK: Final = f"SELECT {columns(TodoLink._fields)} FROM todo_links"
+_LINK: Final = select("todo_links", TodoLink._fields)
 insert_link: Final = insert("todo_links", TodoLink._fields)
 find_link: Final = SelectOne(
     TodoLink._make, f"{_LINK} WHERE todo_id = :todo_id AND kind = :kind AND other_id = :other_id"
@@ -209,12 +209,12 @@ links_of_kind: Final = SelectAll(TodoLink._make, f"{_LINK} WHERE mission_id = :m
 links_in_mission: Final = SelectAll(TodoLink._make, f"{_LINK} WHERE mission_id = :mission_id")
 DELETE_LINK: Final = Statement("DELETE FROM todo_links WHERE id = :id")
 
-_COMMENT: Final = f"SELECT {columns(TodoComment._fields)} FROM todo_comments"
+_COMMENT: Final = select("todo_comments", TodoComment._fields)
 insert_comment: Final = insert("todo_comments", TodoComment._fields)
 comments_of: Final = SelectAll(TodoComment._make, f"{_COMMENT} WHERE todo_id = :todo_id ORDER BY created_at, id")
 comments_in_mission: Final = SelectAll(TodoComment._make, f"{_COMMENT} WHERE mission_id = :mission_id")
 
-_FILE: Final = f"SELECT {columns(TodoFile._fields)} FROM todo_files"
+_FILE: Final = select("todo_files", TodoFile._fields)
 insert_file: Final = insert("todo_files", TodoFile._fields)
 files_of: Final = SelectAll(TodoFile._make, f"{_FILE} WHERE todo_id = :todo_id ORDER BY created_at, id")
 files_in_mission: Final = SelectAll(TodoFile._make, f"{_FILE} WHERE mission_id = :mission_id")

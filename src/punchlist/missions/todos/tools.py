@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from punchlist.kernel.events import Role
 from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
-from punchlist.missions.model import MissionScope, MissionTodo, TodoChange
+from punchlist.missions.model import TEAM, MissionScope, MissionTodo, TodoChange
 from punchlist.missions.todos import pagination, tool_arguments, tool_updates
 from punchlist.missions.todos import validation as todo_validation
 from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from punchlist.missions.todos.pagination import TodoPage
     from punchlist.missions.todos.service import MissionTodos
 
-TEAM: Final = frozenset({Role.PERSON, Role.LEAD, Role.OWNER})
 REVIEWERS: Final = frozenset({Role.PERSON, Role.LEAD})
 """Roles that see `mission_todo_complete`; it is hidden from all others."""
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from punchlist.config import Settings, load
+from punchlist.config import Settings, continuation_settings, load
 from punchlist.host_sessions import AGENT_NAME, HostSessions, ToolCounter, session_folder
 from punchlist.integrations.call_journal import CallJournal, describe_host_call, has_failed
 from punchlist.integrations.hook_log import write_log
@@ -334,11 +334,13 @@ class _HookCall:
 
     def _agent(self, services: Services) -> AgentDefinition:
         """The definition whose limits apply to third-party agents."""
-        from punchlist.agent.definitions import BUILT_IN, environment_overrides, with_overrides
+        from punchlist.agent.definitions import BUILT_IN, with_overrides
 
-        continues, continuations = environment_overrides(os.environ)
+        continues, continuations = continuation_settings(os.environ)
         configured = self.settings.project or self.settings.user
         supervisor = services.agents.get("supervisor") if configured else BUILT_IN["supervisor"]
+        if continues is None and continuations is None:
+            return supervisor
         return with_overrides(supervisor, continues=continues, continuations=continuations)
 
     def _service(self) -> tuple[HookService, Scope]:

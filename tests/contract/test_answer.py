@@ -29,6 +29,16 @@ def test_work_after_an_early_text_makes_it_outdated(rehearse: Rehearse) -> None:
     assert scene.run().text == "Found it."
 
 
+@pytest.mark.spec("C13")
+def test_a_model_that_leaves_its_answer_empty_is_asked_for_it(rehearse: Rehearse) -> None:
+    assert rehearse(says(""), says("Done.")).run().text == "Done."
+    ended = rehearse(*[says("")] * 9).run()
+    assert (ended.reason, ended.iterations) == (Reason.ERROR, 3)
+    # The texts before are the answer, if the model adds nothing to them.
+    ended = rehearse(plans("Look"), says(REPORT), completes(0), *[says("")] * 3).run()
+    assert ended.reason is Reason.COMPLETED
+
+
 def reply(text: str, *tools: str) -> Reply:
     return Reply(text, tuple(RequestedCall(str(number), tool, {}) for number, tool in enumerate(tools)))
 

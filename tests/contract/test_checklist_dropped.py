@@ -16,7 +16,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.events import Actor, Role
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
-from punchlist.verification.model import Check
+from punchlist.verification.model import Check, CheckOutcome, check_result
 
 PERSON = Actor(Role.PERSON, "ann")
 
@@ -190,7 +190,7 @@ def test_a_model_cannot_change_the_check_that_a_person_wrote(
     sent: Any = [todo("B"), todo("A", check="true")]
     with (
         nothing_changes(store),
-        pytest.raises(InvalidInput, match=r"^todos\[1\]\.check: a person set the check of “A”"),
+        pytest.raises(InvalidInput, match=r"^todos\[1\]\.check: a person set it, so the check of “A” stays"),
     ):
         todo_write(checklists, agent, sent)
     for same in ("pytest -q", {"command": "pytest -q"}, "", None):
@@ -209,3 +209,10 @@ def test_a_model_writes_and_changes_its_own_check(checklists: Checklists, agent:
     assert item["check"] == {"file": "a.txt", "contains": "x"}
     (stored,) = checklists.get("s").items
     assert stored.verification.check == Check(file="a.txt", contains="x", by_person=False)
+    # But not to complete the item, nor after it has failed.
+    with pytest.raises(InvalidInput, match=r"check: this call completes the item, so the check of “A” stays"):
+        todo_write(checklists, agent, [todo("A", "completed", check="true")])
+    failed = replace(stored.verification, result=check_result(CheckOutcome.FAILED, "no", ""))
+    checklists.verify(agent, stored.id, failed)
+    with pytest.raises(InvalidInput, match="check: it has failed, so"):
+        todo_write(checklists, agent, [todo("A", check="true")])

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.front import todo
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, claims, completes, plans, says
 
 from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import BUILT_IN
 from punchlist.models.model import CallReturn
 
 
@@ -28,6 +30,42 @@ def test_a_claim_without_work_is_questioned_once(rehearse: Rehearse) -> None:
     assert questioned.failed
     assert "no tool call has succeeded for “Look”" in questioned.text
     assert [kept.failed, worked.failed] == [False, False]
+
+
+@pytest.mark.spec("V1", "V2")
+def test_a_check_that_passes_is_no_work(rehearse: Rehearse) -> None:
+    scene = rehearse(planned(check="true"), calls(claims(0)), calls(claims(0)), says("Done."))
+    ended = scene.run()
+    assert ended.reason is Reason.COMPLETED
+    _, questioned, kept = results(scene)
+    assert "no tool call has succeeded for “Write it”" in questioned.text
+    assert '"mark":"checked"' in kept.text
+
+
+@pytest.mark.spec("V1", "V2", "W3")
+def test_items_that_are_added_as_completed_are_claims(rehearse: Rehearse) -> None:
+    def writes(check: str) -> tuple[str, Any]:
+        items = [todo("A", "completed"), todo("B", "completed", check=check)]
+        return "TodoWrite", {"todos": items}
+
+    lines = [calls(writes("false")), calls(("list_directory", {}), writes("false")), says("Done.")]
+    scene = rehearse(coder=lines)
+    scene.agent = BUILT_IN["coder"]
+    ended = scene.run()
+    assert (ended.reason, [item.title for item in ended.open]) == (Reason.STALLED, ["A", "B"])
+    told = [m.text for m in scene.model.requests["coder"][2].messages if isinstance(m, CallReturn)]
+    assert "[ ] A" in told[0]
+    assert "no tool call has succeeded for “A”, “B”" in told[0]
+    assert "Its check failed: “false”" in told[2]
+
+
+@pytest.mark.spec("V2")
+def test_the_file_of_a_check_must_not_be_empty(rehearse: Rehearse) -> None:
+    empty, full = (("write_file", {"path": "out.txt", "content": content}) for content in (" \n", "x"))
+    scene = rehearse(planned(check={"file": "out.txt"}), calls(empty, claims(0)), calls(full, claims(0)), says("Done."))
+    assert scene.run().reason is Reason.COMPLETED
+    refused = next(result for result in results(scene) if result.failed)
+    assert "out.txt is empty." in refused.text
 
 
 @pytest.mark.spec("V1")

@@ -9,6 +9,9 @@ import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, plans, says
 
 from punchlist.agent.continuation import Reason
+from punchlist.agent.events import AgentEvent, ReplyReceived
+from punchlist.conversations.model import Scope
+from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import FinishReason, UserText
 
 LOOK: tuple[str, Any] = ("list_directory", {})
@@ -86,3 +89,26 @@ def test_a_reply_that_is_cut_off_is_a_failed_attempt_and_an_outage_ends_the_turn
     outage = driven(rehearse, plans("Look"), replace(says(""), fault="unauthorized"))
     ended = outage.run()
     assert (ended.reason, [item.title for item in ended.open]) == (Reason.ERROR, ["Look"])
+
+
+@pytest.mark.spec("V5", "C13")
+def test_an_empty_answer_is_replaced_by_the_outcomes(rehearse: Rehearse) -> None:
+    ended = driven(rehearse, plans("Look"), finishes("It is in x."), says("")).run()
+    assert (ended.reason, ended.text) == (Reason.COMPLETED, "1. [x] Look: It is in x.")
+
+
+@pytest.mark.spec("V5", "X9", "C13")
+def test_items_that_are_added_while_the_model_answers_are_worked_on(rehearse: Rehearse) -> None:
+    lines = [plans("Look"), finishes("It is in x."), says("Done."), finishes("Written."), says("All done.")]
+    scene = driven(rehearse, *lines)
+    person, added = Actor(Role.PERSON, "ann"), list[object]()
+
+    def add(event: AgentEvent) -> None:
+        if isinstance(event, ReplyReceived) and event.text == "Done." and not added:
+            scope = Scope("s", person)
+            added.append(scene.runtime.checklists.add(scope, "Write", reason="todos add"))
+
+    scene.runtime = replace(scene.runtime, on_event=add)
+    ended = scene.run()
+    assert (ended.reason, ended.open, ended.text) == (Reason.COMPLETED, (), "All done.")
+    assert [(item.title, item.status) for item in ended.items] == [("Look", "completed"), ("Write", "completed")]

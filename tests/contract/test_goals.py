@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, says
 
 from punchlist.agent.continuation import Continue, Reason, Stop
+from punchlist.agent.events import AgentEvent, TurnStarted
 from punchlist.agent.goals import MAX_VERDICTS, GoalVerdict, VerdictKind, after_verdict, goal_from
 from punchlist.agent.turn_model import TurnResult
+from punchlist.conversations.model import Scope
+from punchlist.kernel.events import Actor, Role
 from punchlist.verification.goal import Goal
 from punchlist.verification.model import Check
 
@@ -61,6 +65,21 @@ def test_a_judge_without_a_verdict_completes_nothing(rehearse: Rehearse) -> None
     ended = run(rehearse(says("Done."), judge=[says("It looks fine.")] * 9))
     assert ended.reason is Reason.OPEN
     assert "could not be judged" in ended.why
+
+
+@pytest.mark.spec("V3", "X9", "C13")
+def test_items_that_are_added_while_the_judge_looks_are_worked_on(rehearse: Rehearse) -> None:
+    scene = rehearse(says("Done."), says("Not yet."), says("No."), judge=[verdict("met")] * 2)
+    person = Scope("s", Actor(Role.PERSON, "ann"))
+
+    def add(event: AgentEvent) -> None:
+        if isinstance(event, TurnStarted) and event.agent == "judge":
+            scene.runtime.checklists.add(person, "Write", reason="todos add")
+
+    scene.agent = replace(scene.agent, lists="both")
+    scene.runtime = replace(scene.runtime, on_event=add)
+    ended = run(scene)
+    assert (ended.reason, [item.title for item in ended.open]) == (Reason.STALLED, ["Write"])
 
 
 @pytest.mark.spec("V3")

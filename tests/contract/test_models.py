@@ -101,6 +101,14 @@ def test_a_text_is_heard_as_it_comes_and_returned_whole(name: str) -> None:
     assert "".join(heard) == reply.text
 
 
+def test_a_server_on_this_machine_may_read_a_long_prompt_before_it_answers() -> None:
+    def timeout(name: str, **environment: str) -> float:
+        return resolve_model(name, {"OPENAI_API_KEY": "k", **environment}).idle_timeout
+
+    assert timeout("openai-chat:x", OPENAI_BASE_URL="http://127.0.0.1:8913/v1") == timeout("ollama:x") == 600
+    assert timeout("openai-chat:x", OPENAI_BASE_URL="https://models.example/v1") == timeout("openai:x") == 120
+
+
 @pytest.mark.spec("T11")
 @every_provider
 def test_cached_tokens_are_counted_and_are_part_of_the_input(name: str) -> None:

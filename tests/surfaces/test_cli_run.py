@@ -103,6 +103,18 @@ def test_a_turn_that_cancelled_everything_says_so(punchlist: Cli, script: Path) 
     assert punchlist("run", "Do it.", *flags, "--strict").returncode == 0
 
 
+@pytest.mark.spec("C13", "V1", "V2")
+def test_items_that_nothing_proves_are_named(punchlist: Cli, script: Path) -> None:
+    slow = (
+        "- calls: [{tool: create_todo, arguments: {items: [{title: Look, check: {command: sleep 9, timeout: 1}}]}}]\n"
+    )
+    script.write_text(slow + COMPLETE.format(0) + "- Done.\n")
+    flags = ("--model", f"rehearsal:{script}", "--mode", "yolo")
+    done = punchlist("run", "Do it.", *flags, "--strict")
+    assert (done.returncode, done.stdout) == (3, "Done.\n")
+    assert "Completed, but not proven:\n- Look: its check was not run: The command exceeded" in done.stderr
+
+
 @pytest.mark.spec("T9")
 def test_a_limit_of_iterations_holds_without_a_plan(punchlist: Cli, script: Path) -> None:
     looks = [f"- calls: [{{tool: find_files, arguments: {{pattern: '*.{n}'}}}}]\n" for n in range(15)]

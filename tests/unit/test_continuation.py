@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from punchlist.agent.continuation import (
+    ANSWER_MISSING,
     Continue,
     Limits,
     OpenItem,
@@ -59,6 +60,18 @@ def test_an_item_cannot_leave_its_quotation_marks() -> None:
 
 def test_nothing_open_is_completed() -> None:
     assert reason(replace(MIDDLE, open=[])) is Reason.COMPLETED
+
+
+@pytest.mark.spec("C13")
+def test_an_empty_reply_is_no_answer() -> None:
+    empty = replace(MIDDLE, open=[], empty_replies=2, has_text=False)
+    assert decide(empty) == Continue(ANSWER_MISSING)
+    assert reason(replace(empty, empty_replies=3)) is Reason.ERROR
+    # An earlier text is better than none.
+    assert reason(replace(empty, empty_replies=3, has_text=True)) is Reason.COMPLETED
+    assert (
+        reason(replace(empty, counters=TurnCounters(iterations=10), limits=Limits(max_iterations=10))) is Reason.CAPPED
+    )
 
 
 def test_items_open_with_continuation_off_is_open() -> None:

@@ -25,9 +25,9 @@ def _announces(text: str) -> bool:
 class AnswerText:
     """Texts since the last work. A report that was written while an item was still unmarked is part of the answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str = "") -> None:
         self._parts: list[str] = []
-        self._last = ""
+        self._last = text
 
     def add(self, reply: Reply) -> None:
         works = any(call.tool not in LIST_TOOLS for call in reply.calls)
@@ -40,6 +40,11 @@ class AnswerText:
         if not reply.calls or (len(text) >= SUBSTANTIAL and not works):
             # A later text that repeats an earlier one replaces it.
             self._parts = [part for part in self._parts if part not in text and not _announces(part)] + [text]
+
+    @property
+    def is_empty(self) -> bool:
+        """No text answers the request: at most, texts beside calls announced them."""
+        return not self._parts
 
     @property
     def text(self) -> str:

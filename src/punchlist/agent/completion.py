@@ -41,6 +41,8 @@ class CompletionClaim:
     verification: Verification = NO_VERIFICATION
     reference: str = ""
     """How the call names it."""
+    is_new: bool = False
+    """The call adds it as completed."""
 
     @property
     def check(self) -> Check | None:
@@ -55,6 +57,10 @@ class ClaimSource:
 
     async def claims(self, call: RequestedCall) -> Sequence[CompletionClaim]:
         """Empty if the call completes nothing, or is refused by its tool anyway."""
+        raise NotImplementedError
+
+    def left_open(self, call: RequestedCall, claims: Sequence[CompletionClaim]) -> RequestedCall:
+        """The same call, without completing what is claimed. Only for calls that add items."""
         raise NotImplementedError
 
     def implied(self) -> CompletionClaim | None:
@@ -158,38 +164,39 @@ class CompletionGate:
         notes: list[str] = []
         claims = await source.claims(call)
         failed = next((each for each in results if each.failed and each.tool not in LIST_TOOLS), None)
-        if claims and failed is not None:
-            self._refuse(call, FAILED_BEFORE.format(tool=failed.tool), results)
-            return ()
-        if question := self._question(claims):
-            self._refuse(call, question, results)
-            return ()
-        for number, claim in enumerate(claims):
+        refusal = FAILED_BEFORE.format(tool=failed.tool) if claims and failed is not None else self._question(claims)
+        for number, claim in enumerate(claims if not refusal else ()):
             verdict = await self._verify(claim, f"{call.id}{CHECK_SUFFIX}{number or ''}", source, signal)
             if verdict.waiting:
                 return verdict.waiting
             if verdict.refusal:
-                self._refuse(call, verdict.refusal, results)
-                return ()
+                refusal = verdict.refusal
+                break
             notes += [verdict.note] if verdict.note else []
+        if refusal:
+            self._refused.append(refusal.partition("\n")[0])
+            if not any(claim.is_new for claim in claims):
+                results.append(CallReturn(call.id, call.tool, refusal, failed=True))
+                return ()
+            # Items that are not written would not be open.
+            call, notes = source.left_open(call, claims), [refusal]
         waiting = await self._execute([call], execute, results)
         if notes and results and results[-1].call_id == call.id:
             results[-1] = replace(results[-1], text="\n\n".join([results[-1].text, *notes]))
         return waiting
 
     def _question(self, claims: Sequence[CompletionClaim]) -> str:
-        """The question about items without any work behind them, which is asked once for each (V1)."""
+        """The question about items without any work behind them, which is asked once for each (V1).
+
+        It is asked of items with a check, too: a check that passes without work may prove nothing.
+        """
         unproven = [
             claim
             for claim in claims
-            if claim.check is None and claim.id not in self._questioned and not self._work.evidence(claim.key)
+            if self._questioned.isdisjoint((claim.id, claim.key)) and not self._work.evidence(claim.key)
         ]
-        self._questioned |= {claim.id for claim in unproven}
+        self._questioned.update(name for claim in unproven for name in (claim.id, claim.key))
         return QUESTION.format(titles=", ".join(quoted(claim.title) for claim in unproven)) if unproven else ""
-
-    def _refuse(self, call: RequestedCall, why: str, results: list[CallReturn]) -> None:
-        results.append(CallReturn(call.id, call.tool, why, failed=True))
-        self._refused.append(why.partition("\n")[0])
 
     async def _verify(
         self, claim: CompletionClaim, check_id: str, source: ClaimSource, signal: CancelSignal

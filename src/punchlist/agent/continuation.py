@@ -3,7 +3,7 @@
 Its questions, in this order; the first that applies decides:
 
     cancelled? · suspended? · timed out? · error or cut off? · limit reached? · calls to answer? ·
-    message pending? · nothing open? (then a goal is judged) · continuation off? · everything waiting? ·
+    message pending? · nothing open? (then: no answer? a goal is judged) · continuation off? · everything waiting? ·
     stalled? (first: one attempt at the next item in a fresh context) · continuation limit? · else: continue
 
 The loop of our own agents and the hooks of third-party agents use the same rules.
@@ -35,6 +35,9 @@ class Reason(StrEnum):
 WINDOW_SHARE: Final = 0.9
 MAX_CONTINUATIONS: Final = 50
 """Of one turn, whatever they brought."""
+MAX_EMPTY_REPLIES: Final = 2
+"""How often the model is asked for an answer that it left empty."""
+ANSWER_MISSING: Final = "Your last reply was empty. Answer the user now: what you did, found, and did not do."
 WARNING_CALLS: Final = 2
 """The model is told this many calls before a limit."""
 
@@ -117,6 +120,10 @@ class Situation:
     """The reply has tool calls, and each has its result."""
     finished: bool = False
     """The only item of the turn has been left by one of its exits."""
+    empty_replies: int = 0
+    """Replies in a row without calls and without text, where no text before them answers the request."""
+    has_text: bool = True
+    """The model has written any text in this turn."""
     context_window: int | None = None
     cancelled: str | None = None
     suspended: str | None = None
@@ -185,7 +192,7 @@ def must_stop(now: Situation) -> Stop | None:
         return Stop(Reason.BUDGET, f"the time limit of {now.limits.seconds:g} seconds is reached")
     if now.failure is not None:
         return Stop(Reason.ERROR, now.failure)
-    if now.finished or (not now.has_calls and not now.open):
+    if now.finished or (not now.has_calls and not now.open and not now.empty_replies):
         # The turn is about to complete, so a limit reached now stops nothing.
         return None
     return _limit(now)
@@ -247,6 +254,10 @@ def _unfinished_calls(now: Situation) -> Decision | None:
 
 def _decide_by_list(now: Situation) -> Decision:
     if not now.open:
+        if now.empty_replies and now.empty_replies <= MAX_EMPTY_REPLIES:
+            return Continue(ANSWER_MISSING)
+        if not now.has_text:
+            return Stop(Reason.ERROR, f"the model gave no answer in {now.empty_replies} replies")
         return Judge() if now.has_goal else Stop(Reason.COMPLETED, "nothing is open")
     if not now.enabled:
         return Stop(Reason.OPEN, f"{_count(now.open)} open, and continuation is off")

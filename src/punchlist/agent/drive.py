@@ -33,11 +33,18 @@ async def run_drive(turn: Turn, goal: str | None, runner: ItemRunner) -> TurnRes
         await turn.begin(goal)
     if not turn.lists.items and (stopped := await _plan(turn, runner, reply)) is not None:
         return stopped
-    if (ended := await _work_off(turn, runner, resumed=resumed)) is not None:
-        return ended
-    if turn.has_goal and (ended := await _reach_goal(turn, runner)) is not None:
-        return ended
-    await turn.answer(DRIVE_ANSWER.format(outcomes=await runner.outcomes()), from_request_only=True)
+    while True:
+        if (ended := await _work_off(turn, runner, resumed=resumed)) is not None:
+            return ended
+        if turn.has_goal and (ended := await _reach_goal(turn, runner)) is not None:
+            return ended
+        outcomes = await runner.outcomes()
+        await turn.answer(DRIVE_ANSWER.format(outcomes=outcomes), fallback=outcomes)
+        await turn.situation(Reply())
+        if all(item.id in runner.skipped for item in turn.lists.open):
+            break
+        # Items were added while the model answered.
+        resumed = False
     if turn.lists.open:
         return await turn.end(Reason.OPEN, "some items could not be finished")
     return await turn.end(Reason.COMPLETED, "every item has ended")

@@ -11,7 +11,7 @@ from punchlist.agent.definitions import CHECKLIST_TOOL
 from punchlist.checklist import identity
 from punchlist.checklist import validation as checklist_validation
 from punchlist.checklist.lifecycle import ChecklistStatus
-from punchlist.checklist.model import ChecklistChange, ChecklistItem
+from punchlist.checklist.model import Checklist, ChecklistChange, ChecklistItem
 from punchlist.checklist.service import Checklists, Edit
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import PunchlistError
@@ -64,12 +64,25 @@ class ListClaims(ClaimSource):
         after = identity.assign_ids(sent, before, short_id)
         # The agent may send an item with an id of its own, which the item has from then on.
         return [
-            CompletionClaim(old.id, new.content, new.content, new.verification, reference=new.id)
+            CompletionClaim(new.content, new.content, new.content, new.verification, _new_item(new), is_new=True)
+            if old is None
+            else CompletionClaim(old.id, new.content, new.content, new.verification, new.id)
             for old, new in identity.match_items(before, after)
-            if old and new and old.is_open and new.status is ChecklistStatus.COMPLETED
+            if new and new.status is ChecklistStatus.COMPLETED and (old is None or old.status is not new.status)
         ]
 
+    def left_open(self, call: RequestedCall, claims: Sequence[CompletionClaim]) -> RequestedCall:
+        claimed = {claim.title for claim in claims}
+        arguments: Any = call.arguments
+        todos = [
+            {**item, "status": ChecklistStatus.PENDING.value} if item["content"].strip() in claimed else item
+            for item in arguments["todos"]
+        ]
+        return replace(call, arguments={**arguments, "todos": todos})
+
     async def check_failed(self, claim: CompletionClaim, result: CheckResult) -> None:
+        if claim.is_new:
+            return
         if claim.key == claim.id:
             await self._bridge(self._plans.record_check, self._scope, claim.id, result)
             return
@@ -82,8 +95,9 @@ class ListClaims(ClaimSource):
     def of_plan_item(self, reference: str) -> Verification | None:
         return self._verified.get(reference)
 
-    def of_checklist_item(self, item: ChecklistItem) -> ChecklistItem:
-        found = self._verified.get(item.id)
+    def of_checklist_item(self, item: ChecklistItem, before: Checklist) -> ChecklistItem:
+        is_new = all(item.id != old.id for old in before.items)
+        found = self._verified.get(_new_item(item) if is_new else item.id)
         if found is None or item.status is not ChecklistStatus.COMPLETED:
             return item
         return replace(item, verification=found)
@@ -120,4 +134,13 @@ class VerifiedChecklists(Checklists):
 
     def _edit(self, scope: Scope, reason: str, edit: Edit) -> ChecklistChange:
         claims: ListClaims = self._claims  # type: ignore[attr-defined]
-        return super()._edit(scope, reason, lambda before: [claims.of_checklist_item(item) for item in edit(before)])
+
+        def verified(before: Checklist) -> Sequence[ChecklistItem]:
+            return [claims.of_checklist_item(item, before) for item in edit(before)]
+
+        return super()._edit(scope, reason, verified)
+
+
+def _new_item(item: ChecklistItem) -> str:
+    """Refers to an item that gets its id only when the call runs. No id contains a line break."""
+    return f"\n{item.content}"

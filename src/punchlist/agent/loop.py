@@ -24,6 +24,9 @@ async def run_loop(turn: Turn, goal: str | None) -> TurnResult:
         decision = decide(await turn.situation(reply))
         if isinstance(decision, Judge):
             decision = await turn.judge()
+            if turn.lists.open:
+                # Items were added while it judged.
+                decision = decide(await turn.situation(reply))
         elif isinstance(decision, TryFresh):
             decision = await turn.try_fresh(decision.item)
         match decision:

@@ -100,6 +100,7 @@ class Turn:
         self._work = deps.work
         self._reminded_at: object = None
         self._answer = AnswerText()
+        self._empty_replies = 0
         self._next_context = 0
         """An estimate of the tokens of the next request."""
         self._cached = 0
@@ -154,7 +155,7 @@ class Turn:
             self._deps.request.item.restore(before.messages)
         for message in before.messages:
             if isinstance(message, Reply):
-                self._answer.add(message)
+                self._add_to_answer(message)
         self._next_context = before.counters.context
         if before.reply is not None:
             self._failure = CUT_OFF.get(before.reply.finish)
@@ -255,11 +256,16 @@ class Turn:
         return ""
 
     def _count(self, reply: Reply) -> None:
-        self._answer.add(reply)
+        self._add_to_answer(reply)
         self._budget.charge(reply.usage, self._deps.model.info.cost(reply.usage) or 0.0)
         self._next_context = reply.usage.total
         self._cached = reply.usage.cached_tokens
         self._progress.replied()
+
+    def _add_to_answer(self, reply: Reply) -> None:
+        self._answer.add(reply)
+        is_empty = not reply.calls and not reply.text.strip() and self._answer.is_empty
+        self._empty_replies = self._empty_replies + 1 if is_empty else 0
 
     # --- its calls ----------------------------------------------------------------------------------------
 
@@ -323,6 +329,8 @@ class Turn:
             enabled=self._agent.todo_driven,
             has_calls=bool(reply.calls),
             finished=self._deps.request.item is not None and self._deps.request.item.exit is not None,
+            empty_replies=self._empty_replies,
+            has_text=not self._empty_replies or bool(self._answer.text),
             context_window=self._deps.model.info.context_window,
             cancelled=ended if self._cancelled.suspends else self._cancelled.reason or ended,
             suspended=self._cancelled.reason if self._cancelled.suspends else None,
@@ -371,6 +379,7 @@ class Turn:
         self.note("judging whether the goal is met")
         decision = await self._deps.judge.decide(self._answer.text, self._signal)
         met = isinstance(decision, Stop) and decision.reason is Reason.COMPLETED
+        await self._read_lists()
         self.note("the goal is met" if met else f"the goal is not met yet: {visible(self.missing)}")
         return decision
 
@@ -382,15 +391,15 @@ class Turn:
             return
         await self.answer(final_prompt(why))
 
-    async def answer(self, prompt: str, *, from_request_only: bool = False) -> None:
-        """Ask for the answer in one call without tools. If it fails, the texts so far are the answer.
+    async def answer(self, prompt: str, *, fallback: str | None = None) -> None:
+        """Ask for the answer in one call without tools. If there is none, the texts so far are the answer.
 
-        `from_request_only`: the model sees the user's request and the prompt, nothing in between.
+        With `fallback`, that is the answer then, and the model sees only the user's request and the prompt.
         """
         await self._add_message(prompt, FINAL)
         log, model, request = self._deps.log, self._deps.model, report_request(self._context.request(""))
-        if from_request_only:
-            self._answer = AnswerText()
+        if fallback is not None:
+            self._answer = AnswerText(fallback)
             request = replace(request, messages=[UserText(self.goal), UserText(prompt)])
         log.request_sent(model.name, request, "")
         try:
@@ -402,6 +411,8 @@ class Turn:
             await log.save_failure(self._signal.reason or "")
             return
         reply = Reply(reply.text, (), reply.finish, reply.usage)
+        if fallback is not None and reply.text.strip():
+            self._answer = AnswerText()
         self._answer.add(reply)
         cost = model.info.cost(reply.usage)
         self._budget.charge(reply.usage, cost or 0.0)
@@ -416,6 +427,8 @@ class Turn:
 
     async def end(self, reason: Reason, why: str) -> TurnResult:
         await self._read_lists()
+        if reason is Reason.COMPLETED and self._lists.open:
+            reason, why = Reason.OPEN, "items were added while the turn ended"
         ending = "" if reason is Reason.COMPLETED else ending_text(reason, why, self._lists.open)
         await self._deps.log.end(reason, why, ending)
         return self._result(reason, why)

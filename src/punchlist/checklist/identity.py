@@ -17,7 +17,7 @@ from punchlist.checklist.validation import NewChecklistItem
 from punchlist.errors import InvalidInput
 from punchlist.kernel.references import matching_ids, position
 from punchlist.kernel.text import excerpt, visible
-from punchlist.verification.model import NO_VERIFICATION, Check, Verification
+from punchlist.verification.model import NO_VERIFICATION, Check, CheckOutcome, CheckResult, Verification
 
 SIMILAR: Final = 0.6
 """How similar the words of a reworded item are to those before, from 0 to 1."""
@@ -179,12 +179,22 @@ def _verification(old: ChecklistItem | None, item: NewChecklistItem, where: str,
     kept = verification_after(old, item.status)
     if check is None or _same_check(check, kept.check):
         return kept
-    if kept.check is not None and kept.check.by_person and not by_person:
+    if kept.check is not None and not by_person and (why := _check_stays(kept.check, kept.result, item.status)):
         raise InvalidInput(
-            f"{where}.check: a person set the check of “{excerpt(visible(old.content))}” "
-            f"({excerpt(visible(kept.check.description))}); leave check out"
+            f"{where}.check: {why}, so the check of “{excerpt(visible(old.content))}” stays "
+            f"({excerpt(visible(kept.check.description))}); leave check out. If it cannot pass, cancel the item with "
+            "the reason."
         )
     return replace(kept, check=check, result=None)
+
+
+def _check_stays(check: Check, result: CheckResult | None, status: ChecklistStatus) -> str | None:
+    """Why an agent cannot change the check of its item; None if it can."""
+    if check.by_person:
+        return "a person set it"
+    if result is not None and result.outcome is CheckOutcome.FAILED:
+        return "it has failed"
+    return "this call completes the item" if status is ChecklistStatus.COMPLETED else None
 
 
 def _same_check(one: Check, other: Check | None) -> bool:

@@ -45,7 +45,7 @@ class ClaimedItem:
 
 
 def claimed_items(state: SessionState) -> list[ClaimedItem]:
-    """The completed items that have neither evidence nor a check, nor were accepted."""
+    """The completed items that have no evidence and were not accepted."""
     return [*_claimed_todos(state), *_claimed_checklist_items(state)]
 
 
@@ -106,7 +106,7 @@ def _claimed_checklist_items(state: SessionState) -> Iterator[ClaimedItem]:
 
 
 def _is_unsupported(verification: Verification) -> bool:
-    return verification.check is None and verification.mark is Mark.CLAIMED
+    return not verification.evidence and verification.mark is not Mark.ACCEPTED
 
 
 def _last_before(times: Sequence[str], moment: str) -> str:

@@ -84,7 +84,7 @@ class ProviderModel:
         bounds = bounds or ReplyLimits()
         self.name = model.name
         self._model = model
-        self._idle = bounds.idle or model.provider.idle_timeout
+        self._idle = bounds.idle or model.idle_timeout
         self._total = bounds.total
         self._most_bytes = bounds.max_bytes
         self._tls: SSLContext | None = None

@@ -27,8 +27,6 @@ class Provider:
     url_variable: str
     """The environment variable that overrides `default_url`."""
     default_url: str
-    idle_timeout: float = 120.0
-    """Seconds without a byte before the request is aborted."""
     needs_key: bool = True
     priced_as: str | None = None
     cache_markers: bool = False
@@ -53,15 +51,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
         ),
         Provider("openai", *_OPENAI, priced_as="openai", default_model="gpt-6.1-sol"),
         Provider("openai-chat", *_OPENAI, priced_as="openai"),
-        # A local server loads the model and reads the whole prompt before it sends the first byte.
-        Provider(
-            "ollama",
-            "OLLAMA_API_KEY",
-            "OLLAMA_BASE_URL",
-            "http://localhost:11434/v1",
-            idle_timeout=600.0,
-            needs_key=False,
-        ),
+        Provider("ollama", "OLLAMA_API_KEY", "OLLAMA_BASE_URL", "http://localhost:11434/v1", needs_key=False),
     )
 }
 _CLASSES: Final = {
@@ -73,6 +63,9 @@ _CLASSES: Final = {
 """Module, model class and provider class in pydantic-ai."""
 _NO_KEY: Final = "no-key"
 """The client libraries require a key even if the server does not."""
+_IDLE_TIMEOUT: Final = 120.0
+_LOCAL_IDLE_TIMEOUT: Final = 600.0
+_LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +80,15 @@ class ResolvedModel:
     @property
     def name(self) -> str:
         return f"{self.provider.name}:{self.model}"
+
+    @property
+    def idle_timeout(self) -> float:
+        """Seconds without a byte before a request is aborted.
+
+        A local server loads the model and reads the whole prompt before it sends the first byte.
+        """
+        is_local = self.provider.name == "ollama" or urlsplit(self.url).hostname in _LOCAL_HOSTS
+        return _LOCAL_IDLE_TIMEOUT if is_local else _IDLE_TIMEOUT
 
     @property
     def host(self) -> str:

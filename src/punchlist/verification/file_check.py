@@ -27,4 +27,6 @@ def run_file_check(check: Check, workspace: Path) -> tuple[CheckOutcome, str]:
         return CheckOutcome.NOT_RUN, f"{check.file} cannot be read ({error})."
     if check.contains is not None and check.contains not in content.decode(errors="replace"):
         return CheckOutcome.FAILED, f"{check.file} does not contain “{check.contains}”."
+    if not content.strip():
+        return CheckOutcome.FAILED, f"{check.file} is empty."
     return CheckOutcome.PASSED, ""

@@ -44,7 +44,7 @@ class Check:
     command: str | None = None
     """Passes if it exits with 0."""
     file: str | None = None
-    """Passes if the file exists and contains `contains`."""
+    """Passes if the file is not empty and contains `contains`."""
     contains: str | None = None
     metric: str | None = None
     """The slug of a mission's metric; passes if the metric meets its target."""
@@ -59,7 +59,7 @@ class Check:
         if self.command is not None:
             return self.command
         if self.file is not None:
-            return f"{self.file} contains “{self.contains}”" if self.contains else f"{self.file} exists"
+            return f"{self.file} contains “{self.contains}”" if self.contains else f"{self.file} is not empty"
         return f"metric {self.metric} meets its target"
 
 

@@ -272,7 +272,7 @@ def _describe_check(todo: MissionTodo) -> str:
         case {"metric": metric, "atLeast": level}:
             check = f"{metric} at least {level}"
         case {"file": file, **more}:
-            check = f"{file} contains “{more['contains']}”" if "contains" in more else f"{file} exists"
+            check = f"{file} contains “{more['contains']}”" if "contains" in more else f"{file} is not empty"
         case {"command": [*words]}:
             check = " ".join(map(str, words))
         case other:

@@ -87,7 +87,10 @@ UntilOption = Annotated[
 WaitOption = Annotated[
     bool, typer.Option("--wait", help="While the turn waits for something, wait and then continue it.")
 ]
-StrictOption = Annotated[bool, typer.Option("--strict", help="Exit with 3 if the agent cancelled all its items.")]
+StrictOption = Annotated[
+    bool,
+    typer.Option("--strict", help="Exit with 3 also if all items were cancelled, or one was completed without proof."),
+]
 StreamOption = Annotated[
     bool, typer.Option("--json-stream", help="Print each event as a line of JSON on stdout, the result last.")
 ]

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import Reason
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import CliContext, echo, echo_error, echo_json
 from punchlist.surfaces.cli.run_lines import answer_text
 from punchlist.surfaces.cli.run_output import RunOutput
 from punchlist.surfaces.cli.run_stream import JsonStream, usage_json
+from punchlist.verification.model import CheckOutcome, Mark
 from punchlist.views.turn_items import TurnItem, all_cancelled, turn_items
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ EXIT_CODES: Final = {
     Reason.WAITING: 4,
     Reason.CANCELLED: 130,
 }
-NOTHING_DONE: Final = 3
-"""With --strict, for a turn that cancelled all its items."""
+NOT_PROVEN: Final = 3
+"""With --strict, for a turn that cancelled all its items, or completed one that nothing proves."""
 WAITING: Final = "`punchlist inbox` lists what needs you; `punchlist run --resume` continues afterwards."
 
 
@@ -47,8 +48,8 @@ def finish(cli: CliContext, services: Services, ended: TurnResult, output: RunOu
         echo_error(told)
     if ended.reason is Reason.WAITING:
         echo_error(WAITING)
-    if strict and ended.reason is Reason.COMPLETED and all_cancelled(items):
-        return NOTHING_DONE
+    if strict and ended.reason is Reason.COMPLETED and (all_cancelled(items) or _unproven(items)):
+        return NOT_PROVEN
     return EXIT_CODES[ended.reason]
 
 
@@ -70,9 +71,27 @@ def result_json(session: str, ended: TurnResult, items: Sequence[TurnItem]) -> d
 
 def _ending(ended: TurnResult, items: Sequence[TurnItem]) -> str:
     """How the turn ended, if there is more to tell than that everything is done."""
+    return "\n".join(part for part in (ended.ending or _cancelled(items), _unproven(items)) if part)
+
+
+def _unproven(items: Sequence[TurnItem]) -> str:
+    """The completed items that are not proven: no call was made for them, or their check could not be run."""
+    lines = []
+    for item in items:
+        result = item["checkResult"] or {}
+        if item["status"] != "completed" or item["mark"] == Mark.ACCEPTED:
+            continue
+        if result.get("outcome") == CheckOutcome.NOT_RUN:
+            lines.append(f"\n- {visible(item['title'])}: its check was not run: {excerpt(result['output'], 200)}")
+        elif item["mark"] == Mark.CLAIMED:
+            lines.append(f"\n- {visible(item['title'])}: no tool call was made for it")
+    return f"Completed, but not proven:{''.join(lines)}" if lines else ""
+
+
+def _cancelled(items: Sequence[TurnItem]) -> str:
     cancelled = [item for item in items if item["status"] == "cancelled"]
-    if not cancelled or ended.ending:
-        return ended.ending
+    if not cancelled:
+        return ""
     reasons = "".join(f"\n- {visible(item['title'])}: {visible(_reason(item))}" for item in cancelled)
     if len(cancelled) < len(items):
         return f"{len(cancelled)} of {len(items)} items were cancelled:{reasons}"

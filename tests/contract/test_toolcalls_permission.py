@@ -29,7 +29,6 @@ from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import CancelledToolCall, ScheduledToolCall, SuccessfulToolCall, WaitingToolCall
 from punchlist.toolcalls.policy import Mode, Rule, RuleLifetime, Verdict
 from punchlist.toolcalls.tool import Effect
-from punchlist.tools.function_tool import FunctionTool
 
 pytestmark = pytest.mark.spec("S4")
 
@@ -407,24 +406,5 @@ def test_a_permanent_always_holds_in_other_sessions_of_the_project(store: Store)
         async with Desk(store, Mode.DEFAULT, scope=Scope("another", AGENT.actor)) as elsewhere:
             (call,) = await elsewhere.do(request("shell", {"line": "git status -s"}, "b"))
             assert call.status is CallStatus.SUCCESS
-
-    run(scene())
-
-
-def test_an_answer_to_a_diff_that_has_changed_is_refused() -> None:
-    versions = ["one"]
-
-    async def change(path: str) -> str:
-        return path
-
-    tool = FunctionTool(change, effect=Effect.EDIT, preview=lambda **_: versions[-1])
-
-    async def scene() -> None:
-        async with Desk(None, Mode.DEFAULT, tools=[tool]) as desk:
-            await desk.waiting(request("change", {"path": "x"}))
-            versions.append("two")
-            with pytest.raises(InvalidInput, match="changed after its diff was shown"):
-                await desk.say("a")
-            assert [call.status for call in desk.scheduler.calls] == [CallStatus.AWAITING_APPROVAL]
 
     run(scene())

@@ -85,6 +85,8 @@ class CallAdmission:
             # A dependency was rejected, and that has ended this call.
             return
         validated = problem or self._validator.validate(entry.request, now)
+        if isinstance(validated, ValidatedCall) and validated.problem and self._is_first(entry, validated):
+            validated = validated.problem
         if isinstance(validated, CallError):
             error = CallError(validated.code, self._redact(validated.message))
             errored = ErroredToolCall(entry.request, error, now)
@@ -106,6 +108,11 @@ class CallAdmission:
             _put_in_order(entry)
             self._ask_or_queue(entry, validated, now)
 
+    def _is_first(self, entry: BatchedCall, validated: ValidatedCall) -> bool:
+        """Whether no call that could still change the situation comes before this one."""
+        order = entry.batch.order
+        return not entry.request.depends_on and (order is None or order.comes_first(validated))
+
     def queue(self, entry: BatchedCall, now: datetime) -> None:
         """Queue a call that ran together with an identical one, which no longer runs for both."""
         if entry.validated is not None and self._follow_dependencies(entry, now):
@@ -125,7 +132,13 @@ class CallAdmission:
     def _ask_or_queue(self, entry: BatchedCall, validated: ValidatedCall, now: datetime) -> None:
         if validated.question is None:
             self._calls.mark_ready(entry)
-            return
+        else:
+            self.ask(entry, validated, now)
+
+    def ask(self, entry: BatchedCall, validated: ValidatedCall, now: datetime) -> None:
+        """Let a scheduled call wait for a person."""
+        assert validated.question is not None
+        entry.validated = validated
         waiting = WaitingToolCall(entry.request, validated.tool, validated.question)
         self._calls.advance(entry, CallAction.ASK, waiting, now, reason=validated.question.why)
         entry.batch.call_paused()
@@ -150,6 +163,9 @@ def _put_in_order(entry: BatchedCall) -> None:
 
 
 def _shown_question(validated: ValidatedCall, stored: ApprovalQuestion) -> ApprovalQuestion:
-    """The question made from what will run; of the stored one, only the times are used."""
+    """The question made from what will run, with the times of the stored one, and its text: that is what the person
+    reads who answers it. If the call would do something else now, it is asked about again before it runs."""
     shown = validated.question or stored
-    return replace(shown, asked_at=stored.asked_at, expires_at=stored.expires_at, on_expiry=stored.on_expiry)
+    return replace(
+        shown, text=stored.text, asked_at=stored.asked_at, expires_at=stored.expires_at, on_expiry=stored.on_expiry
+    )

@@ -49,8 +49,14 @@ def approval_stream(call_id: str) -> str:
 def ask(
     tx: Transaction, call: StoredCall, question: ApprovalQuestion, redactor: Redactor, sign: Sign | None = None
 ) -> None:
+    """Ask about a call, for the first time or again."""
     approval = new_approval(call, question, redactor)
     approval = approval._replace(question_signature=signatures.sign_question(sign, approval, call))
+    found = repository.find_approval(tx, call.id)
+    if found is not None:
+        changes = {name: getattr(approval, name) for name in repository.QUESTION_COLUMNS}
+        _reopen(tx, found, approval.why, changes)
+        return
     APPROVAL.advance(NEW, ApprovalAction.ASK, SYSTEM.role)
     repository.insert_approval(tx, approval)
     columns = {name: value for name, value in approval._asdict().items() if value is not None}
@@ -85,12 +91,14 @@ def record_answer(
     _advance(tx, found, action, answer.actor, changes["reason"] or "", changes, {"to": shown})
 
 
-def reopen(tx: Transaction, approval: StoredApproval) -> StoredApproval:
+def reopen(tx: Transaction, approval: StoredApproval) -> None:
     """Ask again: the answer was not given by this user for this call."""
-    changes: dict[str, Any] = dict.fromkeys((*_ANSWER_COLUMNS, "arguments"))
-    changes["reason"] = ""
-    _advance(tx, approval, ApprovalAction.REOPEN, SYSTEM, NOT_SIGNED, changes)
-    return _get(tx, approval.call_id)
+    _reopen(tx, approval, NOT_SIGNED, {})
+
+
+def _reopen(tx: Transaction, approval: StoredApproval, why: str, question: dict[str, Any]) -> None:
+    changes = {**dict.fromkeys((*_ANSWER_COLUMNS, "arguments")), "reason": "", **question}
+    _advance(tx, approval, ApprovalAction.REOPEN, SYSTEM, why, changes, {name: changes[name] for name in question})
 
 
 def withdraw(tx: Transaction, call_id: str, actor: Actor, reason: str) -> None:

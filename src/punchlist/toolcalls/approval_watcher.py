@@ -20,7 +20,7 @@ from punchlist.toolcalls.lifecycle import TOOL_CALL, CallAction
 from punchlist.toolcalls.listeners import AskPerson, Journal
 from punchlist.toolcalls.model import CancelledToolCall, ScheduledToolCall, WaitingToolCall
 from punchlist.toolcalls.policy import Rule, Verdict
-from punchlist.toolcalls.validation import CallValidator, ValidatedCall
+from punchlist.toolcalls.validation import CallValidator, ValidatedCall, comparable
 
 POLL_INTERVAL: Final = 0.05
 """Seconds between two looks for answers and expiry."""
@@ -40,6 +40,7 @@ class ApprovalWatcher:
     def __init__(
         self,
         waiting: Callable[[], list[WaitingToolCall]],
+        is_settled: Callable[[WaitingToolCall], bool],
         on_answer: OnAnswer,
         on_expiry: Callable[[str], None],
         journal: Journal | None,
@@ -47,6 +48,7 @@ class ApprovalWatcher:
         clock: Clock,
     ) -> None:
         self._waiting = waiting
+        self._is_settled = is_settled
         self._on_answer = on_answer
         self._on_expiry = on_expiry
         self._journal = journal
@@ -74,8 +76,11 @@ class ApprovalWatcher:
     async def _ask_in_order(self) -> None:
         unanswered: set[str] = set()
         while waiting := [call for call in self._waiting() if call.request.call_id not in unanswered]:
-            call = waiting[0]
-            if not await self._ask_about(call):
+            call = next(filter(self._is_settled, waiting), None)
+            if call is None:
+                # A call before it runs, and may change what it would do.
+                await asyncio.sleep(POLL_INTERVAL)
+            elif not await self._ask_about(call):
                 unanswered.add(call.request.call_id)
 
     async def _ask_about(self, call: WaitingToolCall) -> bool:
@@ -138,10 +143,18 @@ class ApprovalWatcher:
 class ApprovalResponder:
     """Applies a person's answer to its call, and to other waiting calls that an "always" covers."""
 
-    def __init__(self, calls: CallTable, validator: CallValidator, journal: Journal | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        calls: CallTable,
+        validator: CallValidator,
+        journal: Journal | None,
+        redact: Callable[[str], str],
+        clock: Clock,
+    ) -> None:
         self._calls = calls
         self._validator = validator
         self._journal = journal
+        self._redact = redact
         self._clock = clock
 
     def check(self, entry: BatchedCall, answer: ApprovalAnswer) -> ValidatedCall:
@@ -152,9 +165,16 @@ class ApprovalResponder:
         approvals.validate_answer(entry.call.question, answer)
         if answer.outcome is ApprovalOutcome.MODIFY and answer.arguments is not None:
             return self._validator.revalidate(entry.validated, answer.arguments, self._clock())
-        if answer.proceeds:
-            self._validator.check_unchanged(entry.validated, answer.shown)
         return entry.validated
+
+    def is_current(self, entry: BatchedCall, answer: ApprovalAnswer) -> bool:
+        """Whether a stored answer is for the question as it is now. One from before it was asked again can still be
+        stored."""
+        call = entry.call
+        assert isinstance(call, WaitingToolCall)
+        if not entry.asked_again or answer.shown is None:
+            return True
+        return comparable(self._redact(answer.shown)) == comparable(self._redact(call.question.text))
 
     def apply(self, entry: BatchedCall, answer: ApprovalAnswer) -> None:
         validated = self.check(entry, answer)
@@ -165,6 +185,10 @@ class ApprovalResponder:
             self._calls.end(CallEnding(entry, CallAction.DENY, ended, answer.actor, answer.reason, answer))
             return
         self._validator.mark_approved(validated)
+        if answer.outcome is ApprovalOutcome.MODIFY:
+            entry.approved = validated.question.text if validated.question else None
+        else:
+            entry.approved = call.question.text if answer.shown is None else answer.shown
         self._approve(entry, validated, answer)
         if answer.outcome is ApprovalOutcome.MODIFY:
             self._calls.detach_duplicates(entry)

@@ -84,7 +84,13 @@ class ApprovalAnswer:
     @property
     def payload(self) -> dict[str, Any]:
         """For `handle_confirmation_response`."""
-        return {"by": self.actor, "reason": self.reason, "arguments": self.arguments, "lifetime": self.lifetime}
+        return {
+            "by": self.actor,
+            "reason": self.reason,
+            "arguments": self.arguments,
+            "lifetime": self.lifetime,
+            "shown": self.shown,
+        }
 
     @property
     def proceeds(self) -> bool:

@@ -42,6 +42,10 @@ class BatchedCall:
     """The identical call of the same batch that runs for both."""
     waited: bool = False
     """It came after another call of its batch."""
+    approved: str | None = None
+    """What the person was shown who approved it; None before an answer."""
+    asked_again: bool = False
+    """It was asked about again, because what it would do had changed since the approval."""
     ready: bool = False
     """It waits for no other call: it is queued for its resources and a slot, or runs."""
 
@@ -77,6 +81,19 @@ def awaits_approval(entry: BatchedCall) -> bool:
     return False
 
 
+def follows_running(entry: BatchedCall) -> bool:
+    """Whether a call that runs, or is about to, comes before this one."""
+    open_entries, seen = [*entry.blocked_by], {*entry.blocked_by}
+    while open_entries:
+        current = open_entries.pop()
+        if current.ready:
+            return True
+        new = current.blocked_by - seen
+        seen |= new
+        open_entries += new
+    return False
+
+
 class BatchOrder:
     """Makes each call of a batch wait for the earlier ones that it could conflict with."""
 
@@ -90,6 +107,11 @@ class BatchOrder:
         assert entry.validated is not None
         before = self._order.before(entry.validated.tool.effect, entry.validated.resources)
         return leader in self._placed and not writes_between(self._placed[leader], before)
+
+    def comes_first(self, validated: ValidatedCall) -> bool:
+        """Whether no open call of the batch so far must come before this one."""
+        before = self._order.before(validated.tool.effect, validated.resources)
+        return all(placed.call.call.status in ENDED for placed in before)
 
     def add(self, entry: BatchedCall) -> None:
         """Add the next call. A call that shares the result of another one waits for that one only."""

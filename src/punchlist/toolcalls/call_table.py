@@ -12,7 +12,7 @@ from punchlist.errors import Conflict, IllegalTransition, NotFound
 from punchlist.kernel.events import SYSTEM, Actor
 from punchlist.kernel.lifecycle import NEW
 from punchlist.toolcalls.approvals import ApprovalAnswer
-from punchlist.toolcalls.batch import BatchedCall, CallBatch
+from punchlist.toolcalls.batch import BatchedCall, CallBatch, follows_running
 from punchlist.toolcalls.concurrency import CallSlots, ResourceLocks
 from punchlist.toolcalls.lifecycle import ENDED, TOOL_CALL, CallAction, CallStatus, UnfinishedCode
 from punchlist.toolcalls.listeners import Journal, Listeners
@@ -70,6 +70,11 @@ class CallTable:
 
     def awaiting_approval(self) -> list[WaitingToolCall]:
         return [entry.call for entry in self.open.values() if isinstance(entry.call, WaitingToolCall)]
+
+    def is_settled(self, call: WaitingToolCall) -> bool:
+        """Whether no call runs that comes before this one and may change what it would do."""
+        entry = self.open.get(call.request.call_id)
+        return entry is None or not follows_running(entry)
 
     def waiting_entry(self, call_id: str) -> BatchedCall:
         entry = self.open.get(call_id)
@@ -148,6 +153,12 @@ class CallTable:
             if entry.call.status is CallStatus.SCHEDULED and self._locks.claim(request.call_id, resources):
                 self._slots.queue(request.call_id, request.priority)
 
+    def unready(self, entry: BatchedCall) -> None:
+        """Take back the start of a call that has to be asked about: it gives up its resources and its slot."""
+        entry.ready = False
+        self._slots.free()
+        self._release(entry)
+
     # --- endings ----------------------------------------------------------------------------------------
 
     def end(self, ending: CallEnding) -> None:
@@ -183,9 +194,12 @@ class CallTable:
         self._unreported.append(call)
         if entry.task is not None:
             self._slots.free()
-        for freed in self._locks.release(call_id):
-            self._slots.queue(freed, self.open[freed].request.priority)
+        self._release(entry)
         entry.batch.call_ended()
+
+    def _release(self, entry: BatchedCall) -> None:
+        for freed in self._locks.release(entry.request.call_id):
+            self._slots.queue(freed, self.open[freed].request.priority)
 
     def _ending_of_duplicate(self, follower: BatchedCall, leader: CompletedToolCall) -> CallEnding:
         """The ending of a call whose identical leader ran for both."""

@@ -107,7 +107,7 @@ APPROVAL: Final = Lifecycle(
         (ApprovalStatus.ESCALATED, ApprovalAction.APPROVE): ApprovalStatus.APPROVED,
         (ApprovalStatus.ESCALATED, ApprovalAction.DENY): ApprovalStatus.DENIED,
         (ApprovalStatus.ESCALATED, ApprovalAction.WITHDRAW): ApprovalStatus.WITHDRAWN,
-        # The answer was not signed by this user.
+        # The answer was not signed by this user, or the call would do something else now.
         (ApprovalStatus.APPROVED, ApprovalAction.REOPEN): ApprovalStatus.PENDING,
         (ApprovalStatus.DENIED, ApprovalAction.REOPEN): ApprovalStatus.PENDING,
     },

@@ -17,6 +17,7 @@ _OPEN: Final = f"status IN ({literals(sorted(OPEN_APPROVALS))})"
 _ENDING: Final = ("exact", "status", "result", "output_file", "error_code", "explanation", "ended_at", "checksum")
 _CHANGING: Final = (*_ENDING, "arguments", "effect", "fingerprint", "owner", "started_at")
 _ANSWER: Final = ("status", "outcome", "answered_by", "answered_at", "arguments", "reason", "answer_signature")
+QUESTION_COLUMNS: Final = ("question", "why", "prefixes", "server", "asked_at", "expires_at", "question_signature")
 _AS_SEEN: Final = "id = :call_id AND status = :from_status AND owner = :from_owner"
 
 # An id that exists already changes no row.
@@ -42,6 +43,9 @@ LAST_FINGERPRINT: Final = Statement(
 
 INSERT_APPROVAL: Final = insert("approvals", StoredApproval._fields)
 UPDATE_APPROVAL: Final = update("approvals", _ANSWER, where="call_id = :id AND status = :from_status")
+REOPEN_APPROVAL: Final = update(
+    "approvals", (*_ANSWER, *QUESTION_COLUMNS), where="call_id = :id AND status = :from_status"
+)
 FORGET_ARGUMENTS: Final = Statement(
     "UPDATE approvals SET arguments = NULL WHERE call_id = :id AND arguments IS NOT NULL"
 )
@@ -129,8 +133,10 @@ def insert_approval(tx: Transaction, approval: StoredApproval) -> None:
 
 def update_approval(tx: Transaction, before: StoredApproval, changes: dict[str, Any]) -> StoredApproval | None:
     after = before._replace(**{**changes, "status": str(changes["status"])})
-    written = {name: getattr(after, name) for name in _ANSWER}
-    return after if tx.run(UPDATE_APPROVAL, id=before.call_id, from_status=before.status, **written) else None
+    reopens = "question" in changes
+    written = {name: getattr(after, name) for name in (*_ANSWER, *(QUESTION_COLUMNS if reopens else ()))}
+    statement = REOPEN_APPROVAL if reopens else UPDATE_APPROVAL
+    return after if tx.run(statement, id=before.call_id, from_status=before.status, **written) else None
 
 
 def forget_arguments(tx: Transaction, call_id: str) -> None:

@@ -119,12 +119,18 @@ class CoreToolScheduler:
 
     @cached_property
     def _responder(self) -> ApprovalResponder:
-        return ApprovalResponder(self._calls, self._validator, self._journal, self._clock)
+        return ApprovalResponder(self._calls, self._validator, self._journal, self._environment.redact, self._clock)
 
     @cached_property
     def _approval_watcher(self) -> ApprovalWatcher:
         return ApprovalWatcher(
-            self._calls.awaiting_approval, self._on_answer, self._on_expiry, self._journal, self._ask, self._clock
+            self._calls.awaiting_approval,
+            self._calls.is_settled,
+            self._on_answer,
+            self._on_expiry,
+            self._journal,
+            self._ask,
+            self._clock,
         )
 
     # --- the interface that S2 names --------------------------------------------------------------------
@@ -165,12 +171,13 @@ class CoreToolScheduler:
     ) -> None:
         """Apply a person's answer.
 
-        `payload`: `arguments` (to modify), `reason` (to cancel), `by` (an Actor), `lifetime` (of an "always").
+        `payload`: `arguments` (to modify), `reason` (to cancel), `by` (an Actor), `lifetime` (of an "always"), `shown`
+        (the text that the person read, if it was not the question's).
         """
         given = payload or {}
         lifetime = given.get("lifetime", RuleLifetime.SESSION)
         by, arguments, reason = given.get("by", _PERSON), given.get("arguments"), given.get("reason", "")
-        answer = ApprovalAnswer(outcome, by, arguments, reason, lifetime)
+        answer = ApprovalAnswer(outcome, by, arguments, reason, lifetime, given.get("shown"))
         self._responder.check(self._calls.waiting_entry(call_id), answer)
         if on_confirm is not None:
             confirmed = on_confirm(outcome, given)
@@ -193,7 +200,8 @@ class CoreToolScheduler:
             self._cancel(scheduled, signal.reason or "cancelled")
             return
         for entry in self._calls.startable():
-            self._start(entry)
+            if not self._ask_first(entry):
+                self._start(entry)
 
     def check_and_notify_completion(self) -> bool:
         """Report the ended calls when no call is open. Returns whether no call is open."""
@@ -240,6 +248,19 @@ class CoreToolScheduler:
 
     # --- execution --------------------------------------------------------------------------------------
 
+    def _ask_first(self, entry: BatchedCall) -> bool:
+        """Ask about a call that is about to start, if a person has not approved what it would do now."""
+        validated, now = entry.validated, self._clock()
+        assert validated is not None
+        asked = self._validator.unanswered(validated, entry.approved, self._environment.redact, now)
+        if asked is None:
+            return False
+        self._calls.unready(entry)
+        entry.asked_again = entry.approved is not None
+        entry.approved = None
+        self._admission.ask(entry, asked, now)
+        return True
+
     def _start(self, entry: BatchedCall) -> None:
         validated = entry.validated
         assert validated is not None
@@ -260,7 +281,7 @@ class CoreToolScheduler:
         try:
             if self._journal is not None:
                 await self._journal.flushed(entry.request.call_id)
-            refused = self._validator.judge_again(validated, self._clock()) if entry.waited else None
+            refused = self._validator.judge_again(validated, self._clock()) if self._may_differ(entry) else None
             outcome = refused or await execute(validated.tool, validated.request.arguments, running)
         except asyncio.CancelledError:
             outcome = SHUTTING_DOWN
@@ -271,6 +292,11 @@ class CoreToolScheduler:
             outcome = CallError(code, f"The call was not run because it could not be stored. {error}")
         if entry.call.status is CallStatus.EXECUTING:
             self._finish(entry, entry.stop_reason or outcome)
+
+    @staticmethod
+    def _may_differ(entry: BatchedCall) -> bool:
+        """Whether the situation can have changed since the call was validated."""
+        return entry.waited or entry.approved is not None
 
     def _finish(self, entry: BatchedCall, outcome: ToolResult | CallError | str) -> None:
         self._timeouts.forget(entry)
@@ -362,6 +388,8 @@ class CoreToolScheduler:
         """Apply an answer of the local person, or one that another process recorded."""
         entry = self._calls.open.get(call_id)
         if entry is None or entry.call.status is not CallStatus.AWAITING_APPROVAL:
+            return
+        if not local and not self._responder.is_current(entry, answer):
             return
         try:
             self._responder.apply(entry, answer)

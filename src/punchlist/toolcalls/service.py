@@ -7,6 +7,7 @@ saw; when they have changed, the update does nothing. So two processes never bot
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from punchlist.conversations import repository as conversation_repository
@@ -139,7 +140,10 @@ class ToolCallService:
     ) -> tuple[StoredCall, list[Change]]:
         """Write the steps of one call. Raises Conflict when another process has changed it."""
         before = call = self._last.get(call_id)
-        answers = [step.answer for step in steps if step.answer]
+        # Answers after the call was asked about again are for another question.
+        answers = [
+            step.answer for step in takewhile(lambda step: step.action is not CallAction.ASK, steps) if step.answer
+        ]
         if before and any(approval_store.is_answered_differently(tx, call_id, answer) for answer in answers):
             raise AnsweredElsewhere(self._end_by_earlier_answer(tx, before))
         changes = []

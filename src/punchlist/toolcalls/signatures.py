@@ -1,6 +1,7 @@
 """Signatures of questions and answers.
 
-An answer counts for one call, with its exact arguments, in one workspace, and only if the user gave it. Write access to
+An answer counts for one question and one call, with its exact arguments, in one workspace, and only if the user gave
+it. Write access to
 the database is not enough to approve a call, or to let a question show another call than the one that runs.
 """
 
@@ -52,7 +53,7 @@ def _question(approval: StoredApproval, call: StoredCall) -> tuple[str, ...]:
 def _answer(approval: StoredApproval, call: StoredCall, workspace: str) -> tuple[str, ...]:
     # The arguments of a changed call are in its approval until the call itself has them.
     arguments = json.loads(approval.arguments) if approval.arguments else call.request.arguments
-    given = (approval.outcome or "", approval.answered_by or "", approval.reason)
+    given = (approval.question, approval.outcome or "", approval.answered_by or "", approval.reason)
     return (*_call(call, workspace), _canonical(arguments), *given)
 
 

@@ -148,6 +148,7 @@ class StoredApproval(NamedTuple):
             arguments,
             self.reason,
             RuleLifetime(lifetime or RuleLifetime.SESSION),
+            self.question,
         )
 
 

@@ -24,10 +24,11 @@ Toolbox = Mapping[str, AgentTool]
 
 MAX_ARGUMENTS_LENGTH: Final = 2_000_000
 MAX_PREVIEW_LENGTH: Final = 20_000
-CHANGED_SINCE_SHOWN: Final = "The file changed after its diff was shown. Look at the new diff and answer again."
+CHANGED: Final = "it has changed since it was approved"
 MAX_PRIORITY: Final = 1_000_000
 MAX_NAME_LENGTH: Final = 200
 MAX_PROBLEMS: Final = 10
+_HUNK: Final = re.compile(r"^@@ .*? @@", re.MULTILINE)
 _ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,99}")
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -43,6 +44,8 @@ class ValidatedCall:
     resources: Resources
     decision: PolicyDecision
     question: ApprovalQuestion | None = None
+    problem: CallError | None = None
+    """Why a person cannot be asked about it yet, such as a diff of a file that an earlier call will create."""
 
 
 class CallValidator:
@@ -81,8 +84,8 @@ class CallValidator:
                 resources |= request.resources
             key = f"{tool.name} {encoded}"
             decision = self._decide(tool, request.arguments, key, count_repeat and not request.by_loop)
-            question = self._question(tool, request, decision, now) if decision.verdict is Verdict.ASK else None
-            return ValidatedCall(request, tool, key, resources, decision, question)
+            valid = ValidatedCall(request, tool, key, resources, decision)
+            return self._with_question(valid, now) if decision.verdict is Verdict.ASK else valid
         except PunchlistError as error:
             return CallError(error.code, str(error))
         except Exception as error:
@@ -92,8 +95,10 @@ class CallValidator:
     def revalidate(self, validated: ValidatedCall, arguments: Arguments, now: datetime) -> ValidatedCall:
         """The same call with the arguments that a person gave. A denial by the policy still holds."""
         changed = self.validate(replace(validated.request, arguments=arguments), now, count_repeat=False)
-        if isinstance(changed, CallError):
-            raise InvalidInput(changed.message)
+        problem = changed if isinstance(changed, CallError) else changed.problem
+        if problem is not None:
+            raise InvalidInput(problem.message)
+        assert isinstance(changed, ValidatedCall)
         if changed.decision.verdict is Verdict.DENY:
             raise InvalidInput(f"The policy denies these arguments: {changed.decision.why}.")
         return changed
@@ -103,24 +108,34 @@ class CallValidator:
 
         An earlier call can have put a link at the path that this one writes to.
         """
-        if validated.decision.verdict is not Verdict.ALLOW:
-            return None
         again = self.validate(validated.request, now, count_repeat=False)
-        if isinstance(again, CallError) or again.decision.verdict is Verdict.ALLOW:
-            return again if isinstance(again, CallError) else None
+        if isinstance(again, CallError):
+            return again
+        if again.decision.verdict in {Verdict.ALLOW, validated.decision.verdict}:
+            return again.problem
         return CallError(
             "changed",
             f"The call was not run: after the calls before it, the policy no longer allows it ({again.decision.why}). "
             "Call it again if it is still needed.",
         )
 
-    def check_unchanged(self, validated: ValidatedCall, shown: str | None) -> None:
-        """Refuse an answer if what was shown has changed since, such as the diff of a file."""
-        if validated.question is None:
-            return
-        seen = validated.question.text if shown is None else shown
-        if question_text(validated.tool, validated.request.arguments) != seen:
-            raise InvalidInput(CHANGED_SINCE_SHOWN)
+    def unanswered(
+        self, validated: ValidatedCall, approved: str | None, redact: Callable[[str], str], now: datetime
+    ) -> ValidatedCall | None:
+        """The call with a question that a person has not answered yet; None if it may run.
+
+        `approved` is what a person was shown. An earlier call can have changed the file of a diff, or a script.
+        """
+        if validated.decision.verdict is not Verdict.ASK:
+            return None
+        again = self.validate(validated.request, now, count_repeat=False)
+        if isinstance(again, CallError) or again.question is None:
+            return None
+        if approved is None:
+            return again
+        if comparable(redact(again.question.text)) == comparable(redact(approved)):
+            return None
+        return replace(again, question=replace(again.question, why=f"{CHANGED} ({again.question.why})"))
 
     def mark_approved(self, validated: ValidatedCall) -> None:
         """A person approved this call: accept its repetitions and the current definition of its tool."""
@@ -139,14 +154,19 @@ class CallValidator:
             )
         return PolicyDecision(Verdict.ASK, f"{loop}: a loop?") if loop else decision
 
-    def _question(
-        self, tool: AgentTool, request: ToolCallRequest, decision: PolicyDecision, now: datetime
-    ) -> ApprovalQuestion:
+    def _with_question(self, valid: ValidatedCall, now: datetime) -> ValidatedCall:
+        try:
+            return replace(valid, question=self._question(valid, now))
+        except PunchlistError as error:
+            return replace(valid, problem=CallError(error.code, str(error)))
+
+    def _question(self, valid: ValidatedCall, now: datetime) -> ApprovalQuestion:
+        tool, request = valid.tool, valid.request
         judged = self.policy.judge(tool, request.arguments)
         coverage = offered_coverage(self.policy, tool, request.arguments, judged)
         return ApprovalQuestion(
             text=question_text(tool, request.arguments),
-            why=decision.why,
+            why=valid.decision.why,
             asked_at=now,
             prefixes=coverage.prefixes,
             lines=coverage.lines,
@@ -162,6 +182,11 @@ def question_text(tool: AgentTool, arguments: Arguments) -> str:
     if len(shown) > MAX_PREVIEW_LENGTH:
         shown = f"{shown[:MAX_PREVIEW_LENGTH]}\n… [{len(shown) - MAX_PREVIEW_LENGTH:,} more characters]"
     return shown
+
+
+def comparable(text: str) -> str:
+    """A question as it is compared: a hunk of a diff can move, and a text is stored without control characters."""
+    return _HUNK.sub("@@", text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00"))
 
 
 def unknown_tool(name: object, tools: Iterable[str]) -> CallError:

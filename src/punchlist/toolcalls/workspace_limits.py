@@ -102,10 +102,11 @@ def _paths_in(words: Sequence[str], covered: int) -> Iterator[str]:
         if skip and not word.startswith("-"):
             skip = words[0] == "git" and word == "grep"
             continue
-        yield from _pieces(word)
+        yield from path_pieces(word)
 
 
-def _pieces(word: str) -> Iterator[str]:
+def path_pieces(word: str) -> Iterator[str]:
+    """The parts of an argument that can be paths."""
     if "/" not in word and "~" not in word and ".." not in word:
         # A plain name can be a link.
         if not word.startswith("-"):
@@ -136,7 +137,7 @@ def protected_write(command: SimpleCommand, covered: int, folders: Folders) -> s
     """Why a command may write a file that defines what agents do; None if it does not."""
     written = [path for path in command.writes if path != "?"]
     if command.words and not reads_only(command.words):
-        written += [piece for word in command.words[max(covered, 1) :] for piece in _pieces(word)]
+        written += [piece for word in command.words[max(covered, 1) :] for piece in path_pieces(word)]
         if pattern := next(filter(_may_be_protected, command.rest), None):
             return f"{excerpt(pattern.raw, 60)} may name a file that defines what agents and tools do"
     for path in written:

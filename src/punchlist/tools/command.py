@@ -52,9 +52,16 @@ def command_tool(
         effect=Effect.EXECUTE,
         # The command has its own time limit, which the model can choose.
         time_limit=MAX_TIMEOUT + 60,
-        preview=lambda command, **_: f"$ {command}\n\nin {workspace.root}{' (sandbox)' if sandbox.is_on else ''}",
+        preview=lambda command, **_: _preview(command, workspace, sandbox),
         command=lambda command, **_: command,
     )
+
+
+def _preview(command: str, workspace: Workspace, sandbox: SandboxSettings) -> str:
+    from punchlist.toolcalls.command_files import describe_files
+
+    where = f"in {workspace.root}{' (sandbox)' if sandbox.is_on else ''}"
+    return "\n".join(filter(None, (f"$ {command}\n\n{where}", describe_files(command, workspace.paths))))
 
 
 def _shell(command: str) -> list[str]:

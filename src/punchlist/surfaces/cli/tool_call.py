@@ -74,7 +74,8 @@ def resume_call(
             batch = bench.scheduler.resume(call.request, question)
             _cancel_on_interrupt(batch)
             await bench.scheduler.handle_confirmation_response(call_id, None, answer.outcome, payload=answer.payload)
-            calls = await batch
+            # It waits again if it would do something else than what was approved.
+            calls = await batch.settled()
         return _report(calls[0], as_json, live)
 
     return asyncio.run(run())

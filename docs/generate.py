@@ -67,7 +67,7 @@ COMMANDS = [
     *(["tools", name] for name in ("list", "call", "history")),
     ["approvals"],
     *(["approvals", name] for name in ("list", "approve", "deny", "modify")),
-    *(["policy", name] for name in ("rules", "revoke", "explain")),
+    *(["policy", name] for name in ("list", "revoke", "explain")),
     ["trust"],
     ["sessions"],
     *(["sessions", name] for name in ("list", "show", "export", "end")),

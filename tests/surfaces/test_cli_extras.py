@@ -25,7 +25,7 @@ def without_agent(tmp_path: Path) -> dict[str, str]:
         ("demo",),
         ("tools", "list"),
         ("tools", "call", "list_directory"),
-        ("policy", "rules"),
+        ("policy", "list"),
     ],
     ids=" ".join,
 )

@@ -57,14 +57,16 @@ def test_a_wrong_use_ends_with_2_and_says_how_it_is_used(punchlist: Cli, argumen
     assert "Traceback" not in answer.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "new"),
-    [("plan", "todos"), ("conversations", "sessions"), ("turn", "sessions")],
-)
-def test_a_removed_command_prints_its_new_name(punchlist: Cli, name: str, new: str) -> None:
+@pytest.mark.parametrize(("name", "wanted"), [("todo", "'todos', or 'mission todo'"), ("conversations", "'sessions'")])
+def test_a_likely_name_prints_the_command(punchlist: Cli, name: str, wanted: str) -> None:
     answer = punchlist(name, "show")
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr == f'"punchlist {name}" is now "punchlist {new}".\n'
+    assert f"Error: No such command '{name}'. Use {wanted}" in answer.stderr
+
+
+def test_a_missing_choice_lists_the_choices(punchlist: Cli) -> None:
+    answer = punchlist("install")
+    assert "Choose from: claude-code, codex, gemini, opencode" in answer.stderr
 
 
 @pytest.mark.parametrize("columns", [40, 60, 200])

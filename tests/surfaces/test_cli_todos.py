@@ -37,7 +37,12 @@ def test_a_list_is_made_worked_through_and_shown_in_a_box(punchlist: Cli) -> Non
     punchlist("todos", "edit", "2", "Read all 結果 🎉", "--doing", "Reading all 結果 🎉")
     started = punchlist("todos", "start", "2", "--why", "they are there")
     assert_same("todos-box.txt", started.stdout)
-    assert punchlist("todos").stdout == started.stdout
+    assert punchlist("todos").stdout == punchlist("todos", "list").stdout == started.stdout
+    refused = punchlist("todos", "edit", "2", " ")
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "punchlist: The title must be 1 to 500 characters after trimming, got 0.\n",
+    )
 
 
 @pytest.mark.spec("W3")

@@ -57,6 +57,11 @@ def test_nothing_is_possible_after_the_end() -> None:
     assert DOOR.is_final(Door.AJAR)
     assert not DOOR.is_final(Door.SHUT)
     with pytest.raises(IllegalTransition, match="nothing, it has ended"):
+        PLAN.advance(PlanStatus.CANCELLED, PlanAction.START, Role.PERSON)
+
+
+def test_a_step_that_was_made_already_is_named_so() -> None:
+    with pytest.raises(IllegalTransition, match=r"^Cannot open a door that is ajar already\.$"):
         DOOR.advance(Door.AJAR, Move.OPEN, Role.PERSON)
 
 
@@ -122,7 +127,7 @@ def test_the_plan_has_twenty_one_steps_and_only_a_failed_check_leads_back() -> N
     }
     assert {state for state in PLAN.table.values() if not PLAN.is_final(state)} == OPEN | {PlanStatus.COMPLETED}
     assert PLAN.allowed[PlanAction.REOPEN] == {Role.SYSTEM}
-    with pytest.raises(IllegalTransition, match="nothing, it has ended"):
+    with pytest.raises(IllegalTransition, match="completed already"):
         PLAN.advance(PlanStatus.COMPLETED, PlanAction.COMPLETE, Role.SUPERVISOR)
 
 

@@ -40,13 +40,15 @@ class Lifecycle(Generic[S, A]):
         try:
             return self.table[state, action]
         except KeyError:
+            refused = f"Cannot {action} {self._name_with_article} that is {state}"
+            made = {target for (source, other), target in self.table.items() if other == action and source != NEW}
+            if state in made:
+                raise IllegalTransition(f"{refused} already.") from None
             actions = self.actions_from(state)
             able = [action for action in actions if by in self.allowed[action]]
             has_ended = all(self.table[state, action] == state for action in able)
             possible = "nothing, it has ended" if has_ended else ", ".join(actions)
-            raise IllegalTransition(
-                f"Cannot {action} {self._name_with_article} that is {state}. Possible actions: {possible}."
-            ) from None
+            raise IllegalTransition(f"{refused}. Possible actions: {possible}.") from None
 
     def check_role(self, action: A, by: Role) -> None:
         roles = self.allowed[action]

@@ -119,6 +119,22 @@ def default_model(environment: Mapping[str, str]) -> str | None:
     return None
 
 
+def no_model(environment: Mapping[str, str]) -> ConfigError:
+    """The error where neither a setting nor the environment names a model."""
+    for name, provider in PROVIDERS.items():
+        if provider.needs_key and environment.get(provider.url_variable) and environment.get(provider.key_variable):
+            # OPENAI_BASE_URL usually belongs to a server with the Chat Completions API.
+            example = "openai-chat" if name == "openai" else name
+            return ConfigError(
+                f"No model: the models of the server in {provider.url_variable} are unknown. Name one with --model or "
+                f"PUNCHLIST_MODEL, such as {example}:NAME."
+            )
+    return ConfigError(
+        "No model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name one with --model or PUNCHLIST_MODEL.\n"
+        "Models without a key: ollama:NAME, rehearsal:FILE. `punchlist demo` shows an agent at work."
+    )
+
+
 def resolve_model(name: str, environment: Mapping[str, str]) -> ResolvedModel:
     """Raises `ConfigError` for an unknown name, an invalid address or a missing key."""
     provider_name, _, model = name.partition(":")

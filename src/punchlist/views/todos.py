@@ -18,7 +18,7 @@ from punchlist.checklist.repository import checklist_stream, find_checklist
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel.references import matching_parts
-from punchlist.kernel.text import excerpt
+from punchlist.kernel.text import excerpt, line_problem
 from punchlist.verification.model import NO_VERIFICATION, Mark, Verification
 from punchlist.views import repository
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ListName = Literal["plan", "checklist"]
 OPEN: Final = ("pending", "in_progress", "dropped")
+MAX_TITLE_LENGTH: Final = 500
 DEFAULT_OUTCOME: Final = "Marked as done by a person."
 DEFAULT_REASON: Final = "Cancelled by a person."
 
@@ -149,6 +150,8 @@ class SessionTodos:
         That is the plan if the open turn has plan items, or if an agent of Punchlist works on the turn and the
         session has no checklist. Otherwise it is the checklist.
         """
+        for place, title in enumerate(titles, 1):
+            _check_title(title, f"Title {place}" if len(titles) > 1 else "The title")
         lists = self.list(scope)
         turn = lists.turn if lists.turn and lists.turn.open else None
         names = {item.list for item in lists.items}
@@ -223,6 +226,7 @@ class SessionTodos:
             self._services.plans.set_check(turn, item.id, check, reason=reason)
 
     def edit(self, scope: Scope, reference: str, title: str, *, active_form: str | None = None, reason: str) -> None:
+        _check_title(title, "The title")
         item, turn = self._find(scope, reference)
         if turn is None:
             self._services.checklists.edit(scope, item.id, title, active_form=active_form, reason=reason)
@@ -262,6 +266,11 @@ class SessionTodos:
         from punchlist.plan.lifecycle import PlanStatus
 
         return self._services.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
+
+
+def _check_title(title: str, name: str) -> None:
+    if problem := line_problem(title, max_length=MAX_TITLE_LENGTH):
+        raise InvalidInput(f"{name} {problem}.")
 
 
 def _refuse_active_form(active_form: str | None) -> None:

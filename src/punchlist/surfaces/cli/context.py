@@ -119,9 +119,15 @@ def _ask_about_database(services: Services, problem: UntrustedDatabase) -> bool:
 class ListByDefault(typer.core.TyperGroup):
     """A group whose subcommand `list` runs when none is named."""
 
+    default_command = "list"
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         named = args and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
-        return super().parse_args(ctx, args if named or ctx.resilient_parsing else ["list", *args])
+        return super().parse_args(ctx, args if named or ctx.resilient_parsing else [self.default_command, *args])
+
+
+class ShowByDefault(ListByDefault):
+    default_command = "show"
 
 
 def echo(text: str = "", *, error: bool = False) -> None:

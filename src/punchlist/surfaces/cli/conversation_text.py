@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
+from punchlist.checklist.service import UPDATE_KIND
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import echo, format_time, terminal_width
 from punchlist.surfaces.conversation_export import CallStep, MessageStep, ReplyStep, Step, TurnView
@@ -62,7 +63,11 @@ def _full_text(who: str, text: str) -> Iterator[str]:
 
 
 def _message(message: MessageStep, label: str, width: int) -> Iterator[str]:
-    """The first line of a message of the loop."""
+    """The first line of a message of the loop; of a changed list, its items."""
+    if message.kind == UPDATE_KIND:
+        items = [line.strip() for line in message.text.splitlines()[1:]]
+        yield excerpt(f"list: {'  '.join(items) or 'empty'}", width - 2)
+        return
     yield excerpt(f"{label}: {_first_line(message.text)}", width - 2)
 
 

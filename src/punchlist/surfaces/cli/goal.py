@@ -10,7 +10,7 @@ import typer
 from punchlist.errors import InvalidInput, NotFound, PunchlistError
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
-from punchlist.surfaces.cli.context import CliContext, SessionOption
+from punchlist.surfaces.cli.context import CliContext, SessionOption, ShowByDefault
 
 if TYPE_CHECKING:
     from punchlist.agent.goals import GoalVerdict
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NOT_MET: Final = 3
 app = typer.Typer(
     help="What the work of an agent you already run is accepted by: its stop hook sends it back until that is true.",
-    no_args_is_help=True,
+    cls=ShowByDefault,
 )
 
 

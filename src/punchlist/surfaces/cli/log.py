@@ -98,7 +98,7 @@ def _subject(event: Event) -> str:
         data = event.payload()
         if data.get("title"):
             return f"“{visible(data['title'])}”"
-        if "steps" in data:
+        if data.get("steps"):
             return ", ".join(f"{visible(step['action'])} “{visible(step['content'])}”" for step in data["steps"])
     except (ValueError, TypeError, KeyError, AttributeError):
         # `db check` reports damaged events; the log stays readable.

@@ -73,15 +73,17 @@ GROUPS: Final = {
 }
 """The groups of `--help`, and where each command is: an `app` is a group of subcommands, anything else a function."""
 COMMANDS: Final = {name: place for commands in GROUPS.values() for name, place in commands.items()}
-REMOVED: Final[dict[str, str]] = {
-    "todo": "mission todo",
-    "metric": "mission metric",
-    "runs": "mission runs",
-    "plan": "todos",
-    "conversations": "sessions",
-    "turn": "sessions",
+ELSEWHERE: Final[dict[str, str]] = {
+    "todo": "'todos', or 'mission todo' for the todos of a mission",
+    "list": "'todos'",
+    "add": "'todos add'",
+    "plan": "'todos'",
+    "metric": "'mission metric'",
+    "runs": "'mission runs'",
+    "conversations": "'sessions'",
+    "turn": "'sessions'",
 }
-"""Names of earlier versions, and the commands that replace them."""
+"""Words that people try as commands, and the commands that they look for."""
 WITHOUT_JSON: Final = ("chat", "worker", "serve", "mcp", "hook")
 """Commands that run until they are stopped, or print the JSON of a protocol."""
 
@@ -102,9 +104,8 @@ class LazyCommands(typer.core.TyperGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
-        if args and args[0] in REMOVED:
-            echo(f'"punchlist {args[0]}" is now "punchlist {REMOVED[args[0]]}".', error=True)
-            raise typer.Exit(EXIT_USAGE)
+        if args and args[0] in ELSEWHERE:
+            ctx.fail(f"No such command '{args[0]}'. Use {ELSEWHERE[args[0]]}.")
         if args and args[0] not in COMMANDS:
             # Typer suggests similar names from the commands that exist.
             self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}
@@ -309,7 +310,8 @@ def _repair_streams() -> None:
 
 
 def _print_usage_error(error: UsageError) -> None:
-    message = visible_block(error.format_message())
+    # Typer puts the choices of an argument on lines of their own.
+    message = visible_block(error.format_message().replace("\n\t", " "))
     if message.startswith("Usage:"):
         # A group without a subcommand: the message is its help.
         echo(message, error=True)

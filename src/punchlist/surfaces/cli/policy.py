@@ -9,7 +9,7 @@ import typer
 
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
-from punchlist.surfaces.cli.context import CliContext, SessionOption, echo_error, warn_untrusted
+from punchlist.surfaces.cli.context import CliContext, ListByDefault, SessionOption, echo_error, warn_untrusted
 from punchlist.surfaces.cli.tools import ModeOption, ToolArgument, parse_arguments
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from punchlist.toolcalls.policy import Mode, Policy, Rule
     from punchlist.tools.tool_session import ToolSite
 
-app = typer.Typer(help="List and revoke the rules for tool calls, and explain decisions.", no_args_is_help=True)
+app = typer.Typer(help="List and revoke the rules for tool calls, and explain decisions.", cls=ListByDefault)
 
 
-@app.command()
-def rules(cli: CliContext, mode: ModeOption = None, session: SessionOption = None) -> None:
+@app.command("list")
+def list_rules(cli: CliContext, mode: ModeOption = None, session: SessionOption = None) -> None:
     """List the mode and every rule that applies: of the settings and of "always" answers, and what each covers."""
     from punchlist.toolcalls.always import describe
 
@@ -54,7 +54,7 @@ def rules(cli: CliContext, mode: ModeOption = None, session: SessionOption = Non
 @app.command()
 def revoke(
     cli: CliContext,
-    wanted: Annotated[str, typer.Argument(metavar="N", help="The rule's number in `policy rules`, or its id.")],
+    wanted: Annotated[str, typer.Argument(metavar="N", help="The rule's number in `policy list`, or its id.")],
     session: SessionOption = None,
 ) -> None:
     """Revoke an "always" rule. Running agents follow from the next reply of their model on."""
@@ -89,7 +89,7 @@ def _find(listed: Sequence[Rule], wanted: str) -> Rule:
     found = [rule for rule in listed if rule.id is not None and rule.id.endswith(wanted) and wanted]
     if len(found) != 1:
         problem = "There is no rule" if not found else f"{len(found)} rules have the id"
-        raise NotFound(f"{problem} {excerpt(wanted)!r}. `punchlist policy rules` lists them.")
+        raise NotFound(f"{problem} {excerpt(wanted)!r}. `punchlist policy list` lists them.")
     return found[0]
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli import run_options as options
 from punchlist.surfaces.cli.agent_guard import refuse_looser_mode_for_agents
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from punchlist.app import Services
     from punchlist.surfaces.cli.run_output import RunOutput
 
-NO_MODEL: Final = """\
-No model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name one with --model or PUNCHLIST_MODEL.
-Models without a key: ollama:NAME, rehearsal:FILE. `punchlist demo` shows an agent at work."""
 MAX_TITLES: Final = 5
 """Open items that are named before a run."""
 
@@ -66,7 +62,7 @@ def run(
     Exit code: 0 completed, 1 error, 2 usage, 3 ended with open items, 4 waiting, 130 cancelled.
     """
     from punchlist.agent.definitions import with_overrides
-    from punchlist.models.providers import default_model
+    from punchlist.models.providers import default_model, no_model
     from punchlist.surfaces.cli.run_result import finish
     from punchlist.surfaces.cli.run_session import RunSession
 
@@ -82,7 +78,7 @@ def run(
         warn_untrusted_instructions(services)
     model_name = model or chosen.model or agents.default_model or default_model(os.environ)
     if model_name is None:
-        raise ConfigError(NO_MODEL)
+        raise no_model(os.environ)
     overrides: dict[str, Any] = {
         "model": model,
         "continues": continues,

@@ -123,7 +123,8 @@ def read_goal(goal: str | None, file: Path | None, *, resume: bool = False, queu
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise typer.BadParameter(f"{file} cannot be read ({error})", param_hint="--file") from None
+            cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise typer.BadParameter(f"{file} cannot be read ({cause})", param_hint="--file") from None
     elif goal == "-":
         text = sys.stdin.read(MAX_GOAL_LENGTH + 1)
     elif goal is None:

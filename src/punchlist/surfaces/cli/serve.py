@@ -14,7 +14,6 @@ from punchlist.errors import ConfigError
 from punchlist.extras import require
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents, refuse_looser_mode_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo, echo_error, format_time, warn_untrusted
-from punchlist.surfaces.cli.run import NO_MODEL
 from punchlist.surfaces.cli.tools import ModeChoice, ModeOption
 from punchlist.surfaces.cli.worker import DEFAULT_SLOTS, ModelOption, resolve_models
 
@@ -155,13 +154,13 @@ def _worker_factory(
 ) -> Callable[[], Worker] | None:
     """Builds the worker on the event loop; None without a model."""
     from punchlist.kernel.clock import timestamp
-    from punchlist.models.providers import default_model
+    from punchlist.models.providers import default_model, no_model
     from punchlist.toolcalls.policy import Mode
 
     for module in ("sqlalchemy", "dbos"):
         require(module, extra="missions", feature="The mission worker")
     if not (model or services.agents.default_model or default_model(os.environ)):
-        echo_error(f"No worker runs in this server. {NO_MODEL}")
+        echo_error(f"No worker runs in this server. {no_model(os.environ)}")
         return None
     warn_untrusted(services, *services.agents.distrusted)
 

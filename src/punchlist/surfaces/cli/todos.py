@@ -64,6 +64,13 @@ def show(
     _print(cli, todos, usage)
 
 
+@app.command("list")
+def list_items(cli: CliContext, session: SessionOption = None) -> None:
+    """Show the items, as `todos` does without a subcommand."""
+    services = cli.in_session(session)
+    _print(cli, services.todos.list(cli.user_scope(services)))
+
+
 def _watch(cli: CliContext, session: str | None) -> None:
     from punchlist.surfaces.cli.todos_view import TodosView
     from punchlist.surfaces.cli.watch import watch

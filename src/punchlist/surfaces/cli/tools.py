@@ -14,6 +14,7 @@ from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.agent_guard import refuse_looser_mode_for_agents
 from punchlist.surfaces.cli.context import (
     CliContext,
+    ListByDefault,
     SessionOption,
     echo,
     echo_error,
@@ -26,7 +27,7 @@ from punchlist.surfaces.cli.context import (
 if TYPE_CHECKING:
     from punchlist.tools.tool_session import ToolSite
 
-app = typer.Typer(help="List and call the tools that an agent has in this project.", no_args_is_help=True)
+app = typer.Typer(help="List and call the tools that an agent has in this project.", cls=ListByDefault)
 
 
 class ModeChoice(StrEnum):

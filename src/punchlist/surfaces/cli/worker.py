@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from punchlist.errors import ConfigError
 from punchlist.extras import require
 from punchlist.surfaces.cli.agent_guard import refuse_looser_mode_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo_error, format_time, warn_untrusted
-from punchlist.surfaces.cli.run import NO_MODEL
 from punchlist.surfaces.cli.tools import ModeChoice, ModeOption
 
 if TYPE_CHECKING:
@@ -97,9 +95,9 @@ def _report_resting(services: Services, report: Callable[[str], None]) -> None:
 def resolve_models(services: Services, model: str | None, report: Callable[[str], None] | None = None) -> ModelResolver:
     """The models of all agents; `report` receives retries and fallbacks."""
     from punchlist.agent.model_resolver import ModelResolver
-    from punchlist.models.providers import default_model
+    from punchlist.models.providers import default_model, no_model
 
     name = model or services.agents.default_model or default_model(os.environ)
     if name is None:
-        raise ConfigError(NO_MODEL)
+        raise no_model(os.environ)
     return ModelResolver(name, os.environ, report)

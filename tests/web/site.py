@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,10 @@ WAIT = 30_000
 class Server:
     """One process of `punchlist serve`; it can be ended and started again on the same port."""
 
-    def __init__(self, project: Path, environment: dict[str, str], *arguments: str) -> None:
-        self._project, self._environment, self._arguments = project, environment, arguments
+    def __init__(
+        self, project: Path, environment: dict[str, str], *arguments: str, command: Sequence[str] = ("serve",)
+    ) -> None:
+        self._project, self._environment, self._arguments = project, environment, (*command, *arguments)
         self.port = 0
         self.link = ""
         self._process: subprocess.Popen[str] | None = None
@@ -39,7 +41,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "punchlist", "serve", "--port", str(self.port), *self._arguments]
+        command = [sys.executable, "-m", "punchlist", *self._arguments, "--port", str(self.port)]
         self._process = subprocess.Popen(
             command, cwd=self._project, env=self._environment, stdout=subprocess.PIPE, text=True
         )

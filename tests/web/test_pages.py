@@ -362,6 +362,12 @@ def test_a_conversation_is_started_and_continued(serve: Serve, person: LogIn, pr
     page.get_by_role("button", name="Start").click()
     page.wait_for_url(f"{server.url}/chats/*")
     expect(page.locator("#live .message", has_text="Hello there.")).to_be_visible()
+    # The API starts turns with the server's model, too.
+    answer = page.evaluate(
+        """fetch("/api/v1/conversations", {method: "POST", body: JSON.stringify({goal: "Say goodbye"}), headers: {
+        "Content-Type": "application/json", "X-CSRF-Token": document.body.dataset.csrf}}).then((told) => told.status)"""
+    )
+    assert answer == 202
     page.get_by_label("Message").fill("Say goodbye")
     page.get_by_role("button", name="Send").click()
     expect(page.locator("#live .message", has_text="Farewell.")).to_be_visible()

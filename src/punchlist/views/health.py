@@ -67,6 +67,11 @@ class MissionHealth:
         }
 
 
+def has_worker(store: Store) -> bool:
+    with store.read() as tx:
+        return bool(live_workers(tx, parse_timestamp(tx.now())))
+
+
 @dataclass(frozen=True, slots=True)
 class SystemHealth:
     workers: Sequence[WorkerRecord]

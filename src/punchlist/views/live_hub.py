@@ -200,10 +200,13 @@ class LiveHub:
 
     def close(self) -> None:
         """End all subscriptions and the thread."""
-        for subscription in list(self._subscriptions):
-            subscription.close()
+        self.end_subscriptions()
         if (thread := self._thread) is not None:
             thread.join(timeout=2 * IDLE_SECONDS)
+
+    def end_subscriptions(self) -> None:
+        for subscription in list(self._subscriptions):
+            subscription.close()
 
     def __len__(self) -> int:
         return len(self._subscriptions)

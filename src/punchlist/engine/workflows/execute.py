@@ -83,12 +83,14 @@ async def execute(run: Run, context: WorkflowContext) -> str:
         text = _with_heading(run, number, feedback[-1])
         await context.post(f"feedback.{number}", run, run.conversation_id, NoticeKind.TODO_FEEDBACK, text)
 
+    sent_back = f"The Lead has sent it back {'once' if rounds == 1 else f'{rounds} times'}"
+
     async def ask() -> None:
-        why = f"The Lead has sent it back {rounds} times. The last feedback: {feedback[-1]}"
+        why = f"{sent_back}. The last feedback: {feedback[-1]}"
         await context.call(_end_work, run, context, why)
 
     await context.step("escalate", ask)
-    return f"The Lead has sent it back {rounds} times; a person is asked."
+    return f"{sent_back}; a person is asked."
 
 
 def _end_work(run: Run, context: WorkflowContext, why: str) -> None:

@@ -18,6 +18,7 @@ from punchlist.config import current_user
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json
+from punchlist.surfaces.cli.demo_serve import serve_demo_mission
 from punchlist.surfaces.cli.tools import ModeChoice
 from punchlist.surfaces.cli.worker import run_worker
 
@@ -48,6 +49,7 @@ class DemoStep(StrEnum):
     RUN = "run"
     MISSION = "mission"
     PROOF = "proof"
+    SERVE = "serve"
 
 
 def demo(
@@ -55,11 +57,16 @@ def demo(
     what: Annotated[
         DemoStep,
         typer.Argument(
-            help="run: an agent with a goal. mission: a Lead and owners. proof: false claims that are stopped.",
+            help="run: an agent with a goal. mission: a Lead and owners. proof: false claims that are stopped. "
+            "serve: a mission in the browser, which asks you.",
             show_default=False,
         ),
     ] = DemoStep.RUN,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folder.")] = False,
+    port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, metavar="PORT", help="For serve: the port to listen on; 0 picks a free one."),
+    ] = 0,
 ) -> None:
     """Watch an agent finish its list, in a temporary folder and without an API key.
 
@@ -77,9 +84,17 @@ def demo(
     before = Path.cwd()
     os.chdir(folder)
     try:
-        code = _mission(cli, source) if what is DemoStep.MISSION else _run(cli, source, what)
+        match what:
+            case DemoStep.MISSION:
+                code = _mission(cli, source)
+            case DemoStep.SERVE:
+                code = serve_demo_mission(cli.services(), source, port)
+            case _:
+                code = _run(cli, source, what)
         if not cli.json and keep:
-            look = "mission show developer-experience" if what is DemoStep.MISSION else "sessions show"
+            look = (
+                "mission show developer-experience" if what in (DemoStep.MISSION, DemoStep.SERVE) else "sessions show"
+            )
             echo(f"\nLook around: cd {visible(folder)} && punchlist {look}", error=True)
     finally:
         os.chdir(before)

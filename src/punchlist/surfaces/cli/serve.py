@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import quote, urlsplit
@@ -64,7 +66,7 @@ def serve(
     refuse_looser_mode_for_agents(mode)
     for module in ("starlette", "uvicorn"):
         require(module, extra="missions", feature="The web server")
-    from punchlist.surfaces.http.server import listen, raise_open_files
+    from punchlist.surfaces.http.server import listen
 
     tls = _check_exposure(host, remote=remote, certificate=tls_cert, key=tls_key, proxy=proxy)
     services = cli.services()
@@ -72,21 +74,8 @@ def serve(
     if login:
         echo(_login_link(services, _base_url(host, port, tls, proxy)))
         return
-    from punchlist.surfaces.http.limits import MAX_WEB_CONNECTIONS
-    from punchlist.surfaces.web.server import WebServer
-
-    raise_open_files(4 * MAX_WEB_CONNECTIONS)
     listener = listen(host, port)
-    port = listener.getsockname()[1]
-    base = _base_url(host, port, tls, proxy)
-    web = WebServer(
-        services,
-        host_names=[host, *([urlsplit(proxy).hostname or ""] if proxy else [])],
-        cookie_name=f"punchlist-{port}",
-        secure=base.startswith("https:"),
-        model=model,
-        mode=mode,
-    )
+    base = _base_url(host, listener.getsockname()[1], tls, proxy)
 
     def say_started() -> None:
         link = _login_link(services, base)
@@ -94,8 +83,60 @@ def serve(
         if remote:
             _print_qr_code(link)
 
-    start_worker = _worker_factory(services, model, mode, slots) if worker else None
-    _run(web, listener, tls, say_started, start_worker, host)
+    address = ServerAddress(host, base, tls, [urlsplit(proxy).hostname or ""] if proxy else [])
+    run_server(services, listener, address, say_started, model, mode, slots if worker else None)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    host: str
+    """The address that the server listens on."""
+    base: str
+    """The URL that clients use."""
+    tls: TlsFiles | None = None
+    other_names: Sequence[str] = ()
+    """Names that clients use besides `host`."""
+
+
+def serve_demo(services: Services, port: int, model: str, say_started: Callable[[str], None]) -> None:
+    """Serve on loopback with a worker, until a signal. `say_started` receives the login link."""
+    from punchlist.surfaces.http.server import listen
+
+    listener = listen("127.0.0.1", port)
+    address = ServerAddress("127.0.0.1", _base_url("127.0.0.1", listener.getsockname()[1], None, None))
+    say = partial(_say_link, services, address.base, say_started)
+    run_server(services, listener, address, say, model, ModeChoice.DEFAULT, DEFAULT_SLOTS)
+
+
+def _say_link(services: Services, base: str, say: Callable[[str], None]) -> None:
+    say(_login_link(services, base))
+
+
+def run_server(
+    services: Services,
+    listener: socket,
+    address: ServerAddress,
+    say_started: Callable[[], None],
+    model: str | None,
+    mode: ModeChoice | None,
+    slots: int | None,
+) -> None:
+    """Serve until a signal, with a worker in this process unless `slots` is None."""
+    from punchlist.surfaces.http.limits import MAX_WEB_CONNECTIONS
+    from punchlist.surfaces.http.server import raise_open_files
+    from punchlist.surfaces.web.server import WebServer
+
+    raise_open_files(4 * MAX_WEB_CONNECTIONS)
+    web = WebServer(
+        services,
+        host_names=[address.host, *address.other_names],
+        cookie_name=f"punchlist-{listener.getsockname()[1]}",
+        secure=address.base.startswith("https:"),
+        model=model,
+        mode=mode,
+    )
+    start_worker = _worker_factory(services, model, mode, slots) if slots is not None else None
+    _run(web, listener, address.tls, say_started, start_worker, address.host)
 
 
 def _check_exposure(
@@ -197,6 +238,7 @@ def _run(
         lifespan=True,
         tls=tls,
         handle_signals=False,
+        on_stopping=web.services.live.end_subscriptions,
     )
 
     async def run() -> None:

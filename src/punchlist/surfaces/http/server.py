@@ -44,8 +44,9 @@ def make_server(
     lifespan: bool = False,
     tls: TlsFiles | None = None,
     handle_signals: bool = True,
+    on_stopping: Callable[[], None] = lambda: None,
 ) -> uvicorn.Server:
-    """A server that calls `on_started` when clients can connect.
+    """A server that calls `on_started` when clients can connect, and `on_stopping` to end responses that would not end.
 
     Without `handle_signals` the caller sets `should_exit`.
     """
@@ -58,6 +59,10 @@ def make_server(
             await super().startup(sockets)
             if not self.should_exit:
                 on_started()
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            on_stopping()
+            await super().shutdown(sockets)
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:

@@ -85,7 +85,7 @@ class Gate:
         path, unsafe = request.scope["path"], request.method not in SAFE
         principal = None
         if OPEN.fullmatch(path):
-            if unsafe and path == "/login" and not self._attempts.allows(path):
+            if _is_login_attempt(request) and not self._attempts.allows(path):
                 raise HttpRejection(429, "Too many attempts. Wait a minute.", {"Retry-After": "60"})
         else:
             principal = await self._authenticate(request)
@@ -114,6 +114,10 @@ class Gate:
         if principal is None:
             raise invalid_token()
         return principal
+
+
+def _is_login_attempt(request: Request) -> bool:
+    return request.scope["path"] == "/login" and (request.method not in SAFE or "code" in request.query_params)
 
 
 def _check_change(request: Request, principal: WebPrincipal, body: bytes) -> None:

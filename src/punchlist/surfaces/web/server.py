@@ -102,7 +102,8 @@ def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
             yield
         finally:
             cleaning.cancel()
-            await web.call_in_thread(web.services.live.close)
+            # Not in a thread: the worker's engine ends the threads of this loop when it stops first.
+            web.services.live.close()
 
     app = Starlette(
         routes=routes,

@@ -11,6 +11,7 @@ from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.web.pages.inbox_items import group_requests, short
 from punchlist.surfaces.web.pages.page import Page, PageRequest
+from punchlist.surfaces.web.pages.run_titles import RunTitles
 from punchlist.views.live import MAX_LIMIT, read_activity
 
 if TYPE_CHECKING:
@@ -43,10 +44,11 @@ def attention(request: PageRequest) -> Page:
 
 def _working(services: Services, runs: Sequence[Run]) -> list[dict[str, Any]]:
     slugs = {mission.id: mission.slug for mission in services.missions.list(archived=True)}
+    titles = RunTitles(services)
     return [
         {
             "id": run.id,
-            "title": _run_title(services, run),
+            "title": titles.of(run),
             "agent": run.agent,
             "place": slugs.get(run.mission_id or "", ""),
             "url": f"/runs/{run.id}",
@@ -55,17 +57,6 @@ def _working(services: Services, runs: Sequence[Run]) -> list[dict[str, Any]]:
         for run in runs
         if run.status in _AT_WORK
     ]
-
-
-def _run_title(services: Services, run: Run) -> str:
-    if run.todo_id is not None:
-        try:
-            return services.mission_todos.get(run.todo_id).title
-        except NotFound:
-            pass
-    return {"cycle": "Planning cycle", "plan": "Planning a pillar", "chat": "Answering a chat"}.get(
-        run.kind.value, run.kind.value.capitalize()
-    )
 
 
 def _done(services: Services, start: Any) -> list[dict[str, Any]]:

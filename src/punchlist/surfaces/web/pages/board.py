@@ -17,7 +17,7 @@ from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.views.board import BoardFilter, CardWait, MissionBoard, read_board
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from punchlist.runs.model import Run
 
@@ -102,11 +102,12 @@ def _columns(request: PageRequest, board: MissionBoard, total: int) -> list[Colu
     by_status: dict[TodoStatus, list[MissionTodo]] = {status: [] for status in TodoStatus}
     for todo in board.todos.items:
         by_status[todo.status].append(todo)
+    pillars = {state.pillar.id: state.pillar.name for state in board.pillars}
     columns = []
     for status, todos in by_status.items():
         ended = status not in OPEN
         shown = _shown(request, status, SHORT_COLUMN if compact or ended else COMPACT_ABOVE)
-        cards = [_card(request, board, todo, compact) for todo in todos[:shown]]
+        cards = [_card(request, board, todo, pillars, compact) for todo in todos[:shown]]
         more = request.link(**{f"show-{status.value}": str(shown + MORE)}) if len(todos) > shown else None
         columns.append(Column(status.value, board.counts[status], cards, ended, more))
     return columns
@@ -123,12 +124,14 @@ def _shown(request: PageRequest, status: TodoStatus, default: int) -> int:
     return min(int(given), MAX_LIMIT) if given.isdecimal() and len(given) < 5 else default
 
 
-def _card(request: PageRequest, board: MissionBoard, todo: MissionTodo, compact: bool) -> Card:
+def _card(
+    request: PageRequest, board: MissionBoard, todo: MissionTodo, pillars: Mapping[str, str], compact: bool
+) -> Card:
     is_open = todo.status in OPEN
     due = deadlines.due_at(todo.deadline, board.cadence.timezone) if todo.deadline and is_open else None
     return Card(
         todo,
-        board.todos.pillars.get(todo.pillar_id, ""),
+        pillars.get(todo.pillar_id, ""),
         request.link(todo=todo.id),
         deadline_state(todo.deadline, due is not None and due <= board.now, due, board.now) if is_open else "",
         board.runs.get(todo.id),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import ChatEntry, NoticeKind, Scope
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.text import excerpt
+from punchlist.missions.chats import unquote
 from punchlist.missions.model import ChatChannel
 from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
@@ -19,8 +21,11 @@ from punchlist.views.chat import DEFAULT_LIMIT, ChatPage, read_chat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LONG: Final = 2_000
-"""A longer message of a tool or the loop is folded."""
+LONG: Final = 240
+"""A longer notice is folded: it is a prompt to an agent, or repeats what an agent said."""
+_SUMMARY: Final = 140
+_HEADING: Final = re.compile(r"\[(?:TODO|cycle|[\w-]+, run) [^\]\n]+\]\n")
+"""How a notice begins that repeats an agent's text, with the ids of its todo and run."""
 _NOTICES: Final = frozenset(kind.value for kind in NoticeKind)
 _CHANNELS: Final = {
     ChatChannel.MISSION: "Mission chat",
@@ -49,7 +54,8 @@ class ShownMessage:
     at: str
     calls: Sequence[ShownCall] = ()
     notice: bool = False
-    folded: bool = False
+    summary: str = ""
+    """Of a notice that is folded: its beginning."""
 
     @property
     def initial(self) -> str:
@@ -140,6 +146,7 @@ def _message(entry: ChatEntry, text: str, calls: Sequence[ShownCall] = ()) -> Sh
     notice = message.kind in _NOTICES or message.kind not in ("text", "reply", "result")
     if notice and not own:
         who = "punchlist"
+        text = unquote(text[found.end() :]) if (found := _HEADING.match(text)) else text
     return ShownMessage(
         message.id,
         message.position,
@@ -149,7 +156,7 @@ def _message(entry: ChatEntry, text: str, calls: Sequence[ShownCall] = ()) -> Sh
         message.created_at,
         calls,
         notice,
-        notice and len(text) > LONG,
+        excerpt(" ".join(text.replace("#", " ").split()), _SUMMARY) if notice and len(text) > LONG else "",
     )
 
 

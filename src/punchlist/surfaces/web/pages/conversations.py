@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
-from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Scope
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.turns import turn_model
+from punchlist.views.conversations import read_conversations
 
-_LIMIT: Final = 100
+_LIMIT: Final = 50
 
 
 def conversations(request: PageRequest) -> Page:
     services = request.services
-    with services.store.read() as tx:
-        found = conversation_repository.overviews(tx, _LIMIT)
-    names = {mission.slug: mission.name for mission in services.missions.list(archived=True)}
-    rows = []
-    for overview in found:
-        metadata = json.loads(overview.conversation.metadata)
-        slug = metadata.get("missionSlug")
-        rows.append({"overview": overview, "mission": names.get(slug) if slug else None})
-    values = {"rows": rows, "model": turn_model(request)}
+    page = read_conversations(services.store, limit=_LIMIT, cursor=request.get("cursor") or None)
+    missions = _missions_of_chats(request)
+    rows = [{"line": line, "mission": missions.get(line.id)} for line in page.conversations]
+    more = request.link(cursor=page.cursor) if page.cursor else None
+    values = {"rows": rows, "model": turn_model(request), "more": more}
     return Page("conversations.html", "Conversations", values, section="conversations")
+
+
+def _missions_of_chats(request: PageRequest) -> dict[str, str]:
+    """The name of the mission of each of its chats."""
+    missions = request.services.missions
+    found = {}
+    for mission in missions.list(archived=True):
+        found[mission.conversation_id] = mission.name
+        for state in missions.pillars(mission):
+            found[state.pillar.conversation_id] = found[state.pillar.todo_conversation_id] = mission.name
+    return found
 
 
 def lists(request: PageRequest) -> Page:

@@ -36,6 +36,11 @@ def span(seconds: float) -> str:
     return f"{seconds:.1f} s" if 0 < seconds < 10 else f"{int(seconds)} s"
 
 
+def model_name(name: str) -> str:
+    """The name of a model; of a rehearsal without its file."""
+    return "rehearsal" if name.startswith("rehearsal:") else name
+
+
 def day(stamp: str | None) -> str:
     return stamp[:10] if stamp else ""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.errors import NotFound
 from punchlist.kernel.text import excerpt
+from punchlist.missions.escalations.transitions import REVIEW
 from punchlist.views.inbox_model import InboxItem, RequestKind
 
 if TYPE_CHECKING:
@@ -19,8 +20,13 @@ EXTENSION: Final = timedelta(days=7)
 """The extension that an escalation suggests."""
 _MAX_ARGUMENTS: Final = 20_000
 _MAX_TITLE: Final = 160
-_TERMINAL_HINT: Final = "Answer in this chat"
-"""How the line of an escalation begins that names commands of the terminal; the page has buttons."""
+_LEFT_OUT: Final = ("Answer in this chat", "Please advise:")
+"""How the lines of an escalation begin that list the possible answers; the page has buttons."""
+_APPROVALS: Final = {
+    "run_command": "May this command run?",
+    "write_file": "May this file be written?",
+    "edit_file": "May this file be changed?",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,11 @@ class RequestCard:
     """Of an approval, as JSON; empty if they cannot be changed."""
     suggested: str = ""
     """The deadline that an escalation suggests."""
+
+    @property
+    def can_accept(self) -> bool:
+        """Whether the work on a todo waits for a decision, which may be its completion."""
+        return self.item.kind is RequestKind.ESCALATION and self.item.subject == REVIEW
 
     @property
     def id(self) -> str:
@@ -87,7 +98,7 @@ def request_card(services: Services, item: InboxItem, now: datetime) -> RequestC
 def _title(item: InboxItem) -> str:
     match item.kind:
         case RequestKind.APPROVAL:
-            return f"May {item.subject} run?"
+            return _APPROVALS.get(item.subject, f"May {item.subject} run?")
         case RequestKind.QUESTION:
             return item.question if len(item.question) <= _MAX_TITLE else item.subject
         case RequestKind.EVENT:
@@ -105,8 +116,12 @@ def _title(item: InboxItem) -> str:
 
 
 def _question(item: InboxItem) -> str:
-    lines = item.question.splitlines()
-    return "\n".join(line for line in lines if not line.startswith(_TERMINAL_HINT))
+    lines = [line for line in item.question.splitlines() if not line.startswith(_LEFT_OUT)]
+    if item.kind is RequestKind.ESCALATION and lines:
+        # The first line begins with the title, which is above the question.
+        status = lines[0].rpartition("Status: ")[2]
+        lines[0] = f"{status[:1].upper()}{status[1:]}".replace("_", " ")
+    return "\n".join(lines)
 
 
 def _arguments(services: Services, call_id: str) -> str:

@@ -38,7 +38,8 @@ class PageRequest:
 
     def posted(self, name: str, default: str = "") -> str:
         """The last value of a form field."""
-        return self.form[name][-1].strip() if self.form.get(name) else default
+        # Browsers send line ends as CRLF.
+        return self.form[name][-1].strip().replace("\r\n", "\n") if self.form.get(name) else default
 
     def scope(self, conversation_id: str | None = None) -> MissionScope:
         """The person, not bound to one mission."""

@@ -39,6 +39,7 @@ def environment() -> Environment:
         "words": formats.words,
         "span": formats.span,
         "day": formats.day,
+        "model_name": formats.model_name,
         "clock": formats.clock,
         "diff": formats.diff_lines,
         "block": visible_block,

@@ -161,11 +161,13 @@ def _page_request(
 def _frame(
     context: RequestContext, page: Page, waiting: int, last_event: int, flash: dict[str, Any] | None
 ) -> dict[str, Any]:
+    missions = context.services.missions.list()
     return {
         "csrf": context.principal.csrf or "",
         "person": context.principal.name,
         "can_write": context.principal.can_write and context.principal.role is not Role.VIEWER,
-        "missions": context.services.missions.list(),
+        "missions": missions,
+        "names": {each.slug: each.name for each in missions},
         "mission": page.mission,
         "waiting": waiting,
         "flash": flash,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from punchlist.errors import InvalidInput, NotFound
+from punchlist.errors import InvalidInput
 from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.surfaces.web.pages import plots
 from punchlist.surfaces.web.pages.page import Page, PageRequest
+from punchlist.surfaces.web.pages.run_titles import RunTitles
 from punchlist.views.run_timeline import RunTimeline, read_timeline, read_turn_timeline
 from punchlist.views.runs import read_runs
 
@@ -26,13 +27,10 @@ def runs(request: PageRequest) -> Page:
         status=RunStatus(status) if status else None,
         cursor=request.get("cursor") or None,
     )
-    titles = {}
-    for run in page.runs:
-        if run.todo_id is not None:
-            titles[run.id] = _title(request, run.todo_id)
+    titles = RunTitles(services)
     values = {
         "runs": page.runs,
-        "titles": titles,
+        "titles": {run.id: titles.of(run) for run in page.runs},
         "mission": services.missions.get(slug) if slug else None,
         "statuses": [each.value for each in RunStatus],
         "status": status,
@@ -53,7 +51,7 @@ def run(request: PageRequest) -> Page:
         slug = next((mission.slug for mission in missions if mission.id == found.mission_id), None)
     values: dict[str, Any] = {
         "run": found,
-        "title": _title(request, found.todo_id) if found.todo_id else f"{found.kind.value.capitalize()} run",
+        "title": RunTitles(services).of(found),
         "slug": slug,
         "is_open": found.status in OPEN,
         "timeline": timeline,
@@ -109,10 +107,3 @@ def _links(request: PageRequest, timeline: RunTimeline) -> dict[str, str | None]
 def _page(request: PageRequest) -> int:
     given = request.get("page")
     return max(1, int(given)) if given.isdecimal() and len(given) < 7 else 1
-
-
-def _title(request: PageRequest, todo_id: str) -> str:
-    try:
-        return request.services.mission_todos.get(todo_id).title
-    except NotFound:
-        return todo_id

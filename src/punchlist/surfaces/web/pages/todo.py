@@ -13,6 +13,7 @@ from punchlist.surfaces.web.pages.formats import deadline_state
 from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.moves import moves_from
 from punchlist.surfaces.web.pages.page import Page, PageRequest
+from punchlist.surfaces.web.pages.todo_fields import editable_values, fingerprint
 from punchlist.views.todo_detail import PAGE, TodoDetail, read_detail, read_history
 
 if TYPE_CHECKING:
@@ -58,6 +59,14 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
         "todo": found,
         "mission": detail.mission,
         "pillar": detail.pillar,
+        "pillar_name": next(
+            (
+                each.pillar.name
+                for each in services.missions.pillars(detail.mission)
+                if each.pillar.slug == detail.pillar
+            ),
+            detail.pillar,
+        ),
         "conversation_id": detail.conversation_id,
         "chat_url": f"/chats/{detail.conversation_id}",
         "deadline": _deadline(detail, now),
@@ -66,6 +75,7 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
         if found.status in OPEN
         else [],
         "editable": found.status in OPEN,
+        "was": {name: fingerprint(text) for name, text in editable_values(found).items()},
         "requests": cards,
         "check": _check_text(found),
         "check_result": json.loads(found.check_result) if found.check_result else None,

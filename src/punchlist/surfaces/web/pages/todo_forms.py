@@ -8,20 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.todos import tool_arguments
-from punchlist.missions.todos.edits import EditedFields
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.missions.todos.tool_updates import UpdateRequest, apply_update, parse_update
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
+from punchlist.surfaces.web.pages.todo_fields import edited_values
+from punchlist.views.health import has_worker
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission, MissionTodo, TodoChange
 
-_TEXTS: Final = {
-    "title": "title",
-    "description": "description",
-    "justification": "justification",
-    "completionCriteria": "completion_criteria",
-}
 _MAX_BULK: Final = 500
 _DONE: Final = {"promote": "promoted", "demote": "moved to the backlog", "start": "started", "cancel": "cancelled"}
 
@@ -61,8 +56,8 @@ def change_todo(request: PageRequest) -> Redirect:
     todo, mission = _find(request)
     change = _apply(request, mission, todo.id, action, request.posted("reason"))
     started = ""
-    if action == "start" and change.run_id is not None and not services.runs.list(limit=1):
-        started = " No worker runs."
+    if action == "start" and change.run_id is not None and not has_worker(services.store):
+        started = " It begins when a worker runs: punchlist worker."
     message = change.warning or f"“{excerpt(todo.title)}” is {_words(change.todo)}.{started}"
     return Redirect(request.posted("next") or f"/todos/{todo.id}", message, warning=change.warning is not None)
 
@@ -70,21 +65,11 @@ def change_todo(request: PageRequest) -> Redirect:
 def edit_todo(request: PageRequest) -> Redirect:
     """Change the fields that differ from the stored ones, in one transaction."""
     todo, mission = _find(request)
-    fields = EditedFields()
-    for name, column in _TEXTS.items():
-        if name in request.form and (text := request.posted(name)) != getattr(todo, column):
-            fields[column] = text  # type: ignore[literal-required]
-    if "deadline" in request.form and (deadline := request.posted("deadline")) != (todo.deadline or "")[:10]:
-        fields["deadline"] = deadline or None
-    if (priority := request.posted("priority")) and priority != todo.priority.value:
-        fields["priority"] = TodoPriority(priority)
-    labels = [each.strip() for each in request.posted("labels").split(",") if each.strip()]
-    if "labels" in request.form and labels != list(todo.label_names):
-        fields["labels"] = labels
+    fields = edited_values(request, todo)
     if not fields:
         return Redirect(f"/todos/{todo.id}", "Nothing was changed.")
     change = request.services.mission_todos.edit(
-        request.scope(), mission.slug, todo.id, fields, request.posted("reason")
+        request.scope(), mission.slug, todo.id, fields, request.posted("reason"), expected_version=todo.version
     )
     changed = ", ".join(name.replace("_", " ") for name in fields)
     return Redirect(f"/todos/{todo.id}", change.warning or f"Changed: {changed}.", warning=change.warning is not None)

@@ -81,6 +81,9 @@ function morphField(live, next) {
   // A field that the person has changed or is in keeps its value.
   if (document.activeElement === live) return;
   if (live.type === "checkbox" || live.type === "radio") return;
+  // What a field showed when the person began to change it.
+  const field = live.type === "hidden" && live.name.startsWith("was-") && live.form?.elements[live.name.slice(4)];
+  if (field && (field === document.activeElement || (field.defaultValue !== undefined && field.value !== field.defaultValue))) return;
   if (live.nodeName === "TEXTAREA") {
     if (live.value === live.defaultValue) live.value = live.defaultValue = next.defaultValue;
   } else if (live.nodeName === "INPUT" && live.value === live.defaultValue) {

@@ -1,0 +1,57 @@
+"""Forms of the pages, without a browser: what they write, and what they refuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+from tests.contract.missions import BUILD, FILE, SLUG
+from tests.contract.web import API, WebSite, opened
+
+from punchlist.kernel.actors import Actor, Role
+from punchlist.missions.model import MissionScope, NewMissionTodo
+from punchlist.missions.todos.edits import EditedFields
+from punchlist.surfaces.web.logins import Logins
+
+ADA = MissionScope("s", Actor(Role.PERSON, "ada"))
+
+
+@pytest.fixture
+def site(database: str) -> Iterator[WebSite]:
+    with opened(database) as site:
+        site.http.get(f"/login?code={Logins(site.services).new_code()}")
+        yield site
+
+
+def form_of(page: str, action: str) -> dict[str, str]:
+    """The fields of a form as a browser would send them."""
+    (form,) = re.findall(rf'<form[^>]*action="{re.escape(action)}".*?</form>', page, re.DOTALL)
+    fields = dict(re.findall(r'<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"', form))
+    fields |= dict(re.findall(r'<textarea[^>]*name="([^"]+)"[^>]*>([^<]*)</textarea>', form))
+    return {name: unescape(value).replace("\n", "\r\n") for name, value in fields.items()}
+
+
+@pytest.mark.spec("M15", "X12")
+def test_an_edit_neither_overwrites_nor_repeats_what_others_wrote_meanwhile(site: WebSite) -> None:
+    csrf = site.http.get(f"{API}/me").json()["csrf"]
+    site.http.post(f"{API}/missions", json=FILE, headers={"X-CSRF-Token": csrf})
+    new = NewMissionTodo(BUILD, "Profile", description="First line\nSecond line", completion_criteria="A list")
+    todo = site.services.mission_todos.create(ADA, SLUG, new).todo
+    action = f"/todos/{todo.id}/edit"
+    form = form_of(site.http.get(f"/todos/{todo.id}").text, action)
+    changed = EditedFields(completion_criteria="A list of three", description="Another text")
+    site.services.mission_todos.edit(ADA, SLUG, todo.id, changed, "meanwhile")
+
+    def post(**fields: str) -> str:
+        given = {**form, "reason": "why", **fields}
+        told = site.http.post(action, data=given, headers={"Accept": "application/json"}).json()
+        return str(told.get("detail") or told.get("message"))
+
+    assert "“done when” was changed by another person or an agent" in post(completionCriteria="A table")
+    assert site.services.mission_todos.get(todo.id).completion_criteria == "A list of three"
+    # Only what this person changed is written: the description keeps the text of the other writer.
+    assert post(title="Profile the build") == "Changed: title."
+    stored = site.services.mission_todos.get(todo.id)
+    assert (stored.title, stored.description) == ("Profile the build", "Another text")

@@ -10,7 +10,7 @@ import pytest
 from tests.contract.missions import BUILD, FILE, SLUG
 from tests.contract.web import API, WebSite, opened
 
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.todos.edits import EditedFields
 from punchlist.surfaces.web.logins import Logins

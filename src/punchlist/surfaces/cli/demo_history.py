@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.actors import Actor
 from punchlist.kernel.clock import system_clock
+from punchlist.kernel.events import Actor
 from punchlist.missions.config import file
 from punchlist.missions.directives.service import Directives
 from punchlist.missions.metrics.service import Metrics

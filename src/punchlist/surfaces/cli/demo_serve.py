@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from punchlist.config import current_user
-from punchlist.kernel.actors import Actor, Role
+from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.cli.context import echo
 
 if TYPE_CHECKING:

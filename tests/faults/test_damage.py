@@ -110,6 +110,18 @@ def test_a_damaged_list_is_refused_or_exactly_what_was_written(findings: list[Fi
     assert not any(lies for _, lies in wrong), _told(wrong, len(findings))
 
 
+@pytest.mark.spec("X5")
+def test_a_schema_with_a_value_that_is_no_text_is_damaged(original: Original) -> None:
+    """A seed that the full numbers found: one bit makes the type of an object a BLOB."""
+    place = original.content.index(b"indexsqlite_autoindex_")
+    header = bytearray(original.content[place - 5 : place])
+    assert header[0] == 2 * len("index") + 13
+    damaged = bytearray(original.content)
+    damaged[place - 5] -= 1
+    finding = original.find("the type of an index", bytes(damaged))
+    assert {*finding.answers.values(), finding.check} == {"refused", "tells"}
+
+
 def test_damage_never_ends_in_an_error_that_is_not_explained(findings: list[Finding]) -> None:
     wrong = [
         (

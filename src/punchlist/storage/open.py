@@ -135,7 +135,10 @@ def _check_schema(store: Store) -> None:
 
 def sqlite_objects(connection: Any) -> list[tuple[str, ...]]:
     """Type, name, table and definition of everything in a SQLite file."""
-    return [row for row in connection.execute(_SQLITE_OBJECTS).fetchall() if row not in _STATISTICS]
+    rows = connection.execute(_SQLITE_OBJECTS).fetchall()
+    if not all(isinstance(value, str) for row in rows for value in row):
+        raise StoreDamaged.not_as_written("The schema")
+    return [row for row in rows if row not in _STATISTICS]
 
 
 def digest_of(objects: Iterable[tuple[str, ...]]) -> str:

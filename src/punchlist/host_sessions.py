@@ -28,8 +28,7 @@ from typing import Any, Final
 
 from punchlist.config import DEFAULT_SESSION, Settings
 from punchlist.kernel.ids import short_id
-from punchlist.kernel.parent_processes import ParentProcess, ancestors, host_processes
-from punchlist.kernel.processes import is_running, process_identity
+from punchlist.kernel.processes import ParentProcess, ancestors, host_processes, is_running, process_identity
 from punchlist.trust import user_folder
 
 FILE_NAME: Final = "host_sessions.json"

@@ -10,7 +10,7 @@ from tests.contract.missions import Team, developer_experience
 
 from punchlist.agent import chat_memory
 from punchlist.agent.chat_memory import RECENT_LENGTH, SUMMARY_LENGTH, ChatMemory
-from punchlist.agent.compaction import message_length
+from punchlist.agent.context import message_length
 from punchlist.agent.transcript import to_stored
 from punchlist.conversations.model import MessageRole, NewMessage, NoticeKind, Scope, StoredTurn
 from punchlist.conversations.service import Conversations

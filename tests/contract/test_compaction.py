@@ -20,7 +20,7 @@ from tests.contract.rehearsing import (
 from tests.contract.test_context import looks, said
 from tests.contract.test_loop_hostile import WRITE, approve, resume
 
-from punchlist.agent.compaction import message_length
+from punchlist.agent.context import message_length
 from punchlist.agent.continuation import Reason
 from punchlist.agent.events import ContextCompacted
 from punchlist.models.model import CallReturn, ModelInfo, ModelRequest, Reply, TextListener, Usage, UserText

@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import StoppedClock
 from tests.contract.missions import Team, developer_experience
 
-from punchlist.agent.compaction import CHARACTERS_PER_TOKEN
+from punchlist.agent.context import CHARACTERS_PER_TOKEN
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
 from punchlist.missions import replay as mission_replay
 from punchlist.missions.directives import repository as directive_repository

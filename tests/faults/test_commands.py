@@ -18,7 +18,7 @@ import pytest
 from tests.faults.processes import ROOT
 from tests.faults.tools import Agent, gone, leaving_nothing, requests, running, texts
 
-from punchlist.kernel import processes
+from punchlist.kernel import process_tree
 from punchlist.toolcalls.model import (
     CancelledToolCall,
     ErroredToolCall,
@@ -284,7 +284,7 @@ def test_a_command_that_is_ended_soon_after_its_start_is_found(agent: Agent, lon
         scheduler = agent.scheduler()
         for turn in range(1, 4):
             # A look at all processes that does not know the command yet.
-            processes.still_running("nobody")
+            process_tree.still_running("nobody")
             line = f"trap '' TERM; echo ready; sleep {long}"
             batch = scheduler.schedule(ToolCallRequest("run_command", {"command": f"{line} # {turn}"}))
             await agent.has_seen("ready", turn)

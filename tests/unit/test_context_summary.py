@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from punchlist.agent.compaction import messages_to_keep, shorten_results
+from punchlist.agent.context import messages_to_keep, shorten_results
 from punchlist.agent.context_summary import ContextSummary
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall, UserText
 

@@ -15,8 +15,7 @@ import pytest
 from punchlist import host_sessions
 from punchlist.config import load
 from punchlist.host_sessions import HostSessions
-from punchlist.kernel.parent_processes import ParentProcess
-from punchlist.kernel.processes import process_identity
+from punchlist.kernel.processes import ParentProcess, process_identity
 
 
 @pytest.fixture

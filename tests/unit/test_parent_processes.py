@@ -10,9 +10,9 @@ from typing import Final
 
 import pytest
 
-from punchlist.kernel import parent_processes
+from punchlist.kernel import processes
 
-_NEAREST: Final = "from punchlist.kernel.parent_processes import host_processes; print(host_processes()[0].pid)"
+_NEAREST: Final = "from punchlist.kernel.processes import host_processes; print(host_processes()[0].pid)"
 _PARENT: Final = """\
 import os, subprocess, sys
 print(os.getpid(), flush=True)
@@ -36,10 +36,10 @@ def test_a_program_that_hands_its_arguments_on_to_us_is_nobody_we_work_for(argum
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is only ps")
 def test_ps_tells_of_the_same_processes(tmp_path: Path) -> None:
-    above = list(parent_processes._upwards(os.getppid(), parent_processes._of_ps()))
+    above = list(processes._upwards(os.getppid(), processes._of_ps()))
     if not above:
         pytest.skip("there is no ps")
-    there = parent_processes.ancestors()
+    there = processes.ancestors()
     assert [(one.pid, bool(one.terminal)) for one in above] == [(one.pid, bool(one.terminal)) for one in there]
     script = tmp_path / "of-any-name"
     script.write_text("#!/bin/sh\necho $$\nread line\n")
@@ -47,7 +47,7 @@ def test_ps_tells_of_the_same_processes(tmp_path: Path) -> None:
     with subprocess.Popen([script, "a", "b"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
-        found = parent_processes._of_ps()(process.pid)
+        found = processes._of_ps()(process.pid)
         process.communicate(b"\n", timeout=10)
     assert found is not None
     parent, one = found

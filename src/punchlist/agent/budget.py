@@ -1,14 +1,19 @@
-"""Tokens and cost that a turn and all its workers have used: budgets cover both."""
+"""What a turn has used: tokens and cost with those of its workers (budgets cover both), iterations, and continuations;
+and whether it makes progress (C4, C5)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
-from punchlist.agent.continuation import Limits
+from punchlist.agent.continuation import Limits, TurnCounters
+from punchlist.agent.list_state import ListState
+from punchlist.agent.work_log import WorkLog
 from punchlist.models.model import Usage
 
 N = TypeVar("N", int, float)
+COMPLETED: Final = "completed"
+"""The status of a completed item, in either list."""
 
 
 class Budget:
@@ -38,3 +43,64 @@ def _smaller(first: N | None, second: N | None) -> N | None:
     if first is None or second is None:
         return second if first is None else first
     return min(first, second)
+
+
+class TurnProgress:
+    def __init__(self, work: WorkLog) -> None:
+        self.counters = TurnCounters()
+        self._work = work
+        self._lists = ListState()
+        self._changed_at = 0
+        """The iteration in which a list last changed."""
+        self._continued_at: object = None
+        """The position at the last continuation."""
+        self._continuing = False
+        """A continuation was sent and the model has not stopped since."""
+
+    @property
+    def _position(self) -> object:
+        """Changes with every progress: a change of a list, or new work."""
+        return self._lists.version, self._work.amount
+
+    @property
+    def since_change(self) -> int:
+        """Iterations since a list last changed."""
+        return self.counters.iterations - self._changed_at
+
+    def restore(self, counters: TurnCounters) -> None:
+        """Set the counters of a turn that is resumed, after its lists were read."""
+        self.counters = counters
+        self._changed_at = counters.iterations
+
+    def lists_read(self, lists: ListState) -> None:
+        """A completed item gives one continuation back."""
+        if lists.version != self._lists.version:
+            self._changed_at = self.counters.iterations
+        more = _completed(lists) - _completed(self._lists)
+        if more > 0:
+            self.counters = self.counters._replace(continuations=max(self.counters.continuations - more, 0))
+        self._lists = lists
+
+    def replied(self) -> None:
+        self._work.next_reply()
+        self.counters = self.counters._replace(iterations=self.counters.iterations + 1)
+
+    def stopped(self) -> None:
+        """The model has stopped. If it was sent back before, that brought progress, or it did not."""
+        if self._continuing:
+            self._continuing = False
+            unchanged = self.counters.unchanged + 1 if self._position == self._continued_at else 0
+            self.counters = self.counters._replace(unchanged=unchanged)
+
+    def continued(self) -> None:
+        self._continued_at, self._continuing = self._position, True
+        sent, every = self.counters.continuations + 1, self.counters.all_continuations + 1
+        self.counters = self.counters._replace(continuations=sent, all_continuations=every)
+
+    def helped(self) -> None:
+        """An attempt in a fresh context has brought progress."""
+        self.counters = self.counters._replace(unchanged=0)
+
+
+def _completed(lists: ListState) -> int:
+    return sum(item.status == COMPLETED for item in lists.items)

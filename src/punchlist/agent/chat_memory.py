@@ -23,7 +23,7 @@ from punchlist.agent.chat_summary import (
     decode_summary,
     entries_to_fold,
 )
-from punchlist.agent.compaction import CHARACTERS_PER_TOKEN, message_length
+from punchlist.agent.context import CHARACTERS_PER_TOKEN, message_length
 from punchlist.agent.context_summary import shortened
 from punchlist.agent.earlier_turns import WINDOW_SHARE, turn_messages
 from punchlist.conversations.model import ChatEntry

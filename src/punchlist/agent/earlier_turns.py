@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Final
 
 from punchlist.agent.answer import AnswerText
-from punchlist.agent.compaction import CHARACTERS_PER_TOKEN, message_length
+from punchlist.agent.context import CHARACTERS_PER_TOKEN, message_length
 from punchlist.agent.continuation import Reason
 from punchlist.agent.resume import original_request
 from punchlist.agent.transcript import from_stored

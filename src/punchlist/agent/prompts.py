@@ -1,18 +1,29 @@
-"""System prompts. A section is included if the agent has the tools that the section describes (T8, W8)."""
+"""System prompts, and the instructions of the project that become part of them.
+
+A section of a prompt is included if the agent has the tools that it describes (T8, W8). The project's AGENTS.md,
+CLAUDE.md or GEMINI.md may come from another author, so it reaches a model only after the user has seen its content and
+trusted it. A changed file must be trusted again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from punchlist.agent.continuation import OpenItem, next_item
 from punchlist.checklist.render import GUIDANCE as CHECKLIST
-from punchlist.kernel.text import excerpt, quoted, visible, without_tags
+from punchlist.kernel.text import excerpt, quoted, visible, visible_block, without_tags
 from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.model import TurnTodo
+from punchlist.trust import Trust, UnsafeFile, read_regular
 from punchlist.verification.model import Check
 
+INSTRUCTION_FILES: Final = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
+"""The first that exists is used."""
+MAX_INSTRUCTION_BYTES: Final = 32_000
 MAX_OUTCOME_LENGTH: Final = 300
 """Characters of an outcome in the list of an item's request."""
 SUPERVISOR: Final = """\
@@ -165,3 +176,40 @@ def reminder(
         f"list if it no longer matches the work. The next item is: {quoted(following.title)} ({following.reference}). "
         "Do not mention this reminder."
     )
+
+
+# --- instructions of the project --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectInstructions:
+    path: Path
+    content: bytes
+
+    @property
+    def text(self) -> str:
+        return visible_block(self.content.decode(errors="replace")).strip()
+
+    @property
+    def section(self) -> str:
+        """The section of the system prompt."""
+        return f"## Instructions of this project ({self.path.name})\n\n{self.text}"
+
+
+def find_instructions(root: Path) -> ProjectInstructions | None:
+    """The instructions in the root of the workspace, trusted or not; None if there are none, or no usable ones."""
+    for name in INSTRUCTION_FILES:
+        try:
+            content = read_regular(root / name, MAX_INSTRUCTION_BYTES)
+        except FileNotFoundError:
+            continue
+        except (OSError, UnsafeFile):
+            return None
+        return ProjectInstructions(root / name, content) if content.strip() else None
+    return None
+
+
+def trusted_section(root: Path, trust: Trust | None) -> str:
+    """The section of the system prompt; empty if there are no instructions, or the user has not trusted them."""
+    found = find_instructions(root) if trust is not None else None
+    return found.section if found is not None and trust is not None and trust.trusts(found.path, found.content) else ""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from punchlist.agent.compaction import kept_messages
+from punchlist.agent.context import kept_messages
 from punchlist.agent.continuation import OpenItem, Reason, TurnCounters
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.message_kinds import COMPACTION, CONTINUATION, REMINDER, TEXT

@@ -33,8 +33,7 @@ from punchlist.agent.list_claims import ListClaims, VerifiedChecklists, Verified
 from punchlist.agent.list_state import TurnLists
 from punchlist.agent.loop import run_loop
 from punchlist.agent.message_kinds import GOAL
-from punchlist.agent.project_instructions import trusted_section
-from punchlist.agent.prompts import DRIVE_PLAN, plan_lines, system_prompt
+from punchlist.agent.prompts import DRIVE_PLAN, plan_lines, system_prompt, trusted_section
 from punchlist.agent.resume import restore
 from punchlist.agent.take_over import take_over_items
 from punchlist.agent.tool_execution import ToolExecution
@@ -42,7 +41,6 @@ from punchlist.agent.tool_offers import tool_offers
 from punchlist.agent.transcript import TurnLog, single_line
 from punchlist.agent.turn import Turn
 from punchlist.agent.turn_model import TurnDeps, TurnRequest, TurnResult, keeps_own_list, plan_scope
-from punchlist.agent.turn_status import turn_started
 from punchlist.agent.work_log import WorkLog
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
@@ -133,7 +131,7 @@ class AgentRuntime:
         writer = TurnWriter(self.site.store, scope, current_process())
         if self.on_event is not None:
             mode = self.mode or self.site.settings.policy.mode or Mode.DEFAULT
-            self.on_event(turn_started(request, stored.id, model, mode, resumed=resumed))
+            self.on_event(request.started(stored.id, model, mode, resumed=resumed))
         try:
             request = await self._prepared(request, scope)
             if request.goal is None and request.parent is None:
@@ -148,7 +146,12 @@ class AgentRuntime:
                 running = Turn(deps)
                 for note in session.notes:
                     running.note(note)
-                return await _run_to_end(running, request, self._item_runner(request, scope))
+                items = (
+                    self._item_runner(request, scope)
+                    if request.driven is not None and not self.shared_conversation
+                    else None
+                )
+                return await _run_to_end(running, request, items)
         except Exception as error:
             if request.left_open_on_outage and isinstance(error, DATABASE_OUTAGES):
                 raise
@@ -178,11 +181,9 @@ class AgentRuntime:
             checklist="TodoWrite" in tools or request.driven is not None,
             extra_state=self.extra_state,
         )
-        items = self._item_runner(request, scope)
 
         async def try_item(goal: str, item: OpenItem) -> str | Wait | None:
-            assert items is not None
-            return await items.try_once(goal, item)
+            return await self._item_runner(request, scope).try_once(goal, item)
 
         execution, work = ToolExecution(session, call, waits=waits), WorkLog()
         checks = CheckRunner(execution, self.site.root, store.clock, person_check(session), self.metric_check)
@@ -199,7 +200,7 @@ class AgentRuntime:
             call,
             self.site.root,
             self.on_event,
-            try_item if items is not None and request.driven is None else None,
+            try_item if request.driven is None and request.parent is None and not self.shared_conversation else None,
             self._judge(request, scope, checks),
         )
 
@@ -242,10 +243,8 @@ class AgentRuntime:
 
     # --- tools --------------------------------------------------------------------------------------------
 
-    def _item_runner(self, request: TurnRequest, scope: TurnScope) -> ItemRunner | None:
-        """Works on items in fresh contexts; None for workers, whose own turn is one."""
-        if request.parent is not None or self.shared_conversation:
-            return None
+    def _item_runner(self, request: TurnRequest, scope: TurnScope) -> ItemRunner:
+        """Works on items in fresh contexts. Workers have none: their own turn is such a context."""
         return ItemRunner(self, request, scope, request.driven or request.agent)
 
     def _claims(self, request: TurnRequest, scope: TurnScope) -> ClaimSource | None:
@@ -370,7 +369,7 @@ class AgentRuntime:
         if self.shared_conversation:
             return ChatMemory(self.conversations).messages(scope.conversation_id, agent.name, scope.turn_id, window)
         entries = self.conversations.earlier_texts(scope.conversation_id, agent.history, scope.turn_id)
-        return earlier_messages(entries, agent.history, window)
+        return earlier_messages(entries, agent.history, window) if entries else []
 
 
 def _planner(agent: AgentDefinition) -> AgentDefinition:
@@ -382,7 +381,7 @@ async def _run_to_end(turn: Turn, request: TurnRequest, items: ItemRunner | None
     """Run the loop so that the turn always ends with a named reason (C13), unless the caller resumes it."""
     outages = DATABASE_OUTAGES if request.left_open_on_outage else ()
     try:
-        if request.driven is not None and items is not None:
+        if items is not None:
             return await run_drive(turn, request.goal, items)
         return await run_loop(turn, request.goal)
     except outages:

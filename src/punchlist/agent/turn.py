@@ -9,9 +9,9 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from punchlist.agent.answer import AnswerText
-from punchlist.agent.compaction import CHARACTERS_PER_TOKEN
-from punchlist.agent.context import state_text
+from punchlist.agent.answer import AnswerText, final_prompt, may_report, report_request
+from punchlist.agent.budget import TurnProgress
+from punchlist.agent.context import CHARACTERS_PER_TOKEN, state_text
 from punchlist.agent.continuation import (
     Continue,
     OpenItem,
@@ -33,11 +33,9 @@ from punchlist.agent.events import (
     TextDelta,
     TurnEnded,
 )
-from punchlist.agent.final_report import final_prompt, may_report, report_request
 from punchlist.agent.list_state import ListState
 from punchlist.agent.message_kinds import CONTINUATION, FINAL, REMINDER, RESUMED, TEXT
 from punchlist.agent.named_files import files_text, named_files
-from punchlist.agent.progress import TurnProgress
 from punchlist.agent.prompts import reminder
 from punchlist.agent.resume import RestoredTurn, restore
 from punchlist.agent.transcript import LOOP_KINDS

@@ -11,7 +11,7 @@ from punchlist.agent.completion import CompletionGate
 from punchlist.agent.context import ModelContext
 from punchlist.agent.continuation import OpenItem, Reason, Wait, ending_text
 from punchlist.agent.definitions import AgentDefinition
-from punchlist.agent.events import EventListener
+from punchlist.agent.events import EventListener, TurnStarted
 from punchlist.agent.goals import GoalJudge
 from punchlist.agent.item_task import ItemTask
 from punchlist.agent.list_state import ListItem, ReadableLists
@@ -66,6 +66,22 @@ class TurnRequest:
     @property
     def depth_limit(self) -> int:
         return self.agent.delegation_depth if self.max_depth is None else self.max_depth
+
+    def started(self, turn_id: str, model: Model, mode: str, *, resumed: bool) -> TurnStarted:
+        """The event at the start of the turn."""
+        agent = self.agent
+        return TurnStarted(
+            agent.name,
+            turn_id,
+            model.name,
+            self.parent,
+            resumed,
+            agent.limits.continuations if agent.todo_driven else None,
+            str(mode),
+            model.info.context_window,
+            agent.limits.tokens,
+            agent.limits.cost,
+        )
 
 
 def keeps_own_list(request: TurnRequest) -> bool:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from punchlist.agent.compaction import CHARACTERS_PER_TOKEN
+from punchlist.agent.context import CHARACTERS_PER_TOKEN
 from punchlist.missions.budgets.repository import Spend
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.config.policy import limits_of

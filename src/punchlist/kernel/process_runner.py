@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.kernel import processes
+from punchlist.kernel import process_tree
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.processes import ChildProcess
+from punchlist.kernel.process_tree import ChildProcess
 
 _CHUNK: Final = 65_536
 _TAIL: Final = 4_096
@@ -95,7 +95,7 @@ async def run_process(
     seconds: float,
     output: Sink,
     input: bytes = b"",
-    kill_after: float = processes.TERM_SECONDS,
+    kill_after: float = process_tree.TERM_SECONDS,
 ) -> ProcessExit:
     """Run a program on the event loop; `output` receives standard output and standard error together.
 
@@ -106,9 +106,9 @@ async def run_process(
     left: Sequence[ChildProcess] = ()
     try:
         await child.wait_async(seconds)
-        left = processes.still_running(mark, child.pid, child.exited_at)
+        left = process_tree.still_running(mark, child.pid, child.exited_at)
     finally:
-        patience = kill_after if child.timed_out else processes.TERM_SECONDS
+        patience = kill_after if child.timed_out else process_tree.TERM_SECONDS
         await _to_completion(child.end_async(patience))
     return ProcessExit(child.code, child.timed_out, left)
 
@@ -177,7 +177,7 @@ _running: set[_Child] = set()
 def end_all() -> None:
     """End the programs that run now, for a process that is about to end."""
     for child in list(_running):
-        processes.terminate_blocking(child.mark, child.pid, since=child.started_at)
+        process_tree.terminate_blocking(child.mark, child.pid, since=child.started_at)
 
 
 class _Child:
@@ -297,7 +297,7 @@ class _Child:
 
     def end(self) -> None:
         try:
-            processes.terminate_blocking(self.mark, self.pid, since=self.started_at)
+            process_tree.terminate_blocking(self.mark, self.pid, since=self.started_at)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_DRAIN)
         finally:
@@ -307,7 +307,7 @@ class _Child:
         import asyncio
 
         try:
-            await processes.terminate(self.mark, self.pid, patience, self.started_at)
+            await process_tree.terminate(self.mark, self.pid, patience, self.started_at)
             deadline = time.monotonic() + _DRAIN
             while self._process.poll() is None and time.monotonic() < deadline:
                 await asyncio.sleep(_POLL)
@@ -335,7 +335,7 @@ def _start(
         return subprocess.Popen(
             arguments,
             cwd=folder,
-            env={**environment, processes.MARK_VARIABLE: mark},
+            env={**environment, process_tree.MARK_VARIABLE: mark},
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT if merged else subprocess.PIPE,

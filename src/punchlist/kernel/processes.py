@@ -1,213 +1,35 @@
-"""Finds and terminates all processes that a command has started.
+"""Processes of this machine: the identity of one, whether it still runs, and the program that started this one.
 
-A command gets its own session and a mark in its environment. Its children inherit both; a child that leaves the session
-still has the mark. A child that also clears its environment is found by its parents, while they run. (If they have
-ended, it is not found; the sandbox ends it.)
+Of the programs above this one, such as an agent, those that only launch others are skipped: shells, shell scripts of
+any name, known runners, and wrappers that pass their own arguments on. An unknown runner that does not do so counts as
+a program.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import socket
-import time
-from collections.abc import Iterable, Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-MARK_VARIABLE: Final = "PUNCHLIST_CALL"
-TERM_SECONDS: Final = 0.25
-"""Seconds between SIGTERM and SIGKILL."""
-_POLL_SECONDS: Final = 0.01
-_KERNEL_THREAD: Final = 0x0020_0000
-_EXITING: Final = 0x4
-_READ_ATTEMPTS: Final = 10
-_RETRY_SECONDS: Final = 0.0005
-_CACHE_SECONDS: Final = 0.02
-"""The minimum lifetime of a process scan: many calls may end at the same time."""
-
-
-class ChildProcess(NamedTuple):
-    pid: int
-    parent: int
-    group: int
-    session: int
-    mark: str
-    name: str
-
-
-class _ProcessTable:
-    """A cached scan of the running processes."""
-
-    def __init__(self) -> None:
-        self._taken = 0.0
-        self._fresh_until = 0.0
-        self._by_mark: dict[str, list[ChildProcess]] = {}
-        self._by_session: dict[int, list[ChildProcess]] = {}
-        self._by_parent: dict[int, list[ChildProcess]] = {}
-
-    def of(self, mark: str, session: int | None, since: float) -> list[ChildProcess]:
-        """The processes of a call, from a scan after `since`: an older one may miss a process or list a dead one."""
-        if self._taken < since or time.monotonic() > self._fresh_until:
-            self._scan()
-        marked = self._by_mark.get(mark, [])
-        if session is None:
-            return marked
-        found = marked + [other for other in self._by_session.get(session, []) if other.mark != mark]
-        known = {process.pid for process in found}
-        # Grows while it is read: the children of children.
-        for process in found:
-            children = [child for child in self._by_parent.get(process.pid, []) if child.pid not in known]
-            known.update(child.pid for child in children)
-            found += children
-        return found
-
-    def _scan(self) -> None:
-        taken = time.monotonic()
-        by_mark: dict[str, list[ChildProcess]] = {}
-        by_session: dict[int, list[ChildProcess]] = {}
-        by_parent: dict[int, list[ChildProcess]] = {}
-        for process in _all():
-            by_mark.setdefault(process.mark, []).append(process)
-            by_session.setdefault(process.session, []).append(process)
-            by_parent.setdefault(process.parent, []).append(process)
-        # Published only when complete: another thread may scan as well.
-        self._by_mark, self._by_session, self._by_parent, self._taken = by_mark, by_session, by_parent, taken
-        # With thousands of processes a scan is slow, so it is valid for longer.
-        now = time.monotonic()
-        self._fresh_until = now + max(_CACHE_SECONDS, 2 * (now - taken))
-
-
-@cache
-def _process_table() -> _ProcessTable:
-    return _ProcessTable()
-
-
-def _all() -> list[ChildProcess]:
-    found: list[ChildProcess] = []
-    known: set[str] = set()
-    # A process that ended during the scan may have left a child that was not listed: list again.
-    while new := {entry for entry in os.listdir("/proc") if entry.isdigit()} - known:
-        found += [process for entry in new if (process := _read(int(entry)))]
-        known |= new
-    return found
-
-
-def _read(pid: int) -> ChildProcess | None:
-    """None if the process has ended."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            name, _, rest = file.read().partition(b"(")[2].rpartition(b")")
-        state, parent, group, session, _, _, flags = rest.split()[:7]
-    except (OSError, ValueError):
-        return None
-    if state in b"ZX":
-        return None
-    mark = "" if int(flags) & _KERNEL_THREAD else _mark(pid, 1 if int(flags) & _EXITING else _READ_ATTEMPTS)
-    return ChildProcess(pid, int(parent), int(group), int(session), mark, name.decode(errors="replace"))
-
-
-def _mark(pid: int, readings: int) -> str:
-    environment = b""
-    try:
-        for _ in range(readings):
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                environment = file.read()
-            if environment:
-                break
-            # During exec, the environment is empty for a moment.
-            time.sleep(_RETRY_SECONDS)
-    except OSError:
-        # A process of another user, or with more privileges.
-        return ""
-    begin = f"{MARK_VARIABLE}=".encode()
-    if begin not in environment:
-        return ""
-    found = (entry for entry in environment.split(b"\x00") if entry.startswith(begin))
-    return next(found, begin)[len(begin) :].decode(errors="replace")
-
-
-def still_running(mark: str, group: int | None = None, since: float = 0.0) -> list[ChildProcess]:
-    """The processes of a call that ran in a scan after `since`."""
-    if not os.path.isdir("/proc/self"):
-        return []
-    return [process for process in _process_table().of(mark, group, since) if process.pid != os.getpid()]
-
-
-async def terminate(mark: str, group: int | None, patience: float = TERM_SECONDS, since: float = 0.0) -> None:
-    """Terminate the processes of a call: SIGTERM, then SIGKILL. `since` is when the first was started."""
-    import asyncio
-
-    for pause in _termination(mark, group, patience, since):
-        await asyncio.sleep(pause)
-
-
-def terminate_blocking(mark: str, group: int | None, patience: float = TERM_SECONDS, since: float = 0.0) -> None:
-    """As `terminate`, for a thread."""
-    for pause in _termination(mark, group, patience, since):
-        time.sleep(pause)
-
-
-def _termination(mark: str, group: int | None, patience: float, since: float) -> Iterator[float]:
-    """The steps of termination; yields the seconds to wait after each."""
-    if not _alive(mark, group, since):
-        return
-    # A process without mark and session loses its place in the tree when its parent ends: remember it.
-    tree = {process.pid: _start_time(process.pid) for process in still_running(mark, group, since)}
-    _send(mark, group, signal.SIGTERM)
-    sent = time.monotonic()
-    while (left := sent + patience - time.monotonic()) > 0:
-        yield min(_POLL_SECONDS, left)
-        if not _alive(mark, group, sent) and not _same(tree):
-            return
-    # Repeated, since a process may fork between scan and signal.
-    for _ in range(50):
-        _send(mark, group, signal.SIGKILL)
-        _kill(_same(tree), signal.SIGKILL)
-        sent = time.monotonic()
-        yield _POLL_SECONDS
-        if not _alive(mark, group, sent) and not _same(tree):
-            return
-
-
-def _alive(mark: str, group: int | None, since: float) -> bool:
-    if os.path.isdir("/proc/self"):
-        return bool(still_running(mark, group, since))
-    try:
-        if group is not None:
-            os.killpg(group, 0)
-            return True
-    except OSError:
-        pass
-    return False
-
-
-def _send(mark: str, group: int | None, number: signal.Signals) -> None:
-    if group is not None:
-        with contextlib.suppress(OSError):
-            os.killpg(group, number)
-    _kill((process.pid for process in still_running(mark, group) if process.group != group), number)
-
-
-def _kill(pids: Iterable[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            os.kill(pid, number)
-
-
-def _same(processes: Mapping[int, str]) -> list[int]:
-    """Those of the processes, given with their start times, that still run."""
-    return [pid for pid, started in processes.items() if started and _read(pid) and _start_time(pid) == started]
+_MAX_DEPTH: Final = 40
+_SHELLS: Final = ("sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "nu", "pwsh", "busybox")
+_RUNNERS: Final = ("env", "sudo", "doas", "timeout", "time", "nice", "nohup", "setsid", "stdbuf", "uv", "uvx", "pipx")
+_LAUNCHERS: Final = frozenset((*_SHELLS, *_RUNNERS, "punchlist"))
+"""Programs that only launch others, and our own launcher script."""
 
 
 @cache
 def _started(pid: int) -> str:
-    return _start_time(pid)
+    return start_time(pid)
 
 
-def _start_time(pid: int) -> str:
+def start_time(pid: int) -> str:
     """The start time of a process, which distinguishes it from a later one with the same pid."""
     try:
         # The name in parentheses may contain blanks and parentheses; the fields after the last one do not.
@@ -240,3 +62,82 @@ def is_running(process: str) -> bool | None:
         pass
     _started.cache_clear()
     return not started or _started(pid) == started
+
+
+# --- the programs above this one --------------------------------------------------------------------------
+
+
+class ParentProcess(NamedTuple):
+    pid: int
+    names: frozenset[str]
+    """The process name and the name of its executable: for a script, its own name and the shell."""
+    command: tuple[str, ...]
+    terminal: str = ""
+    """The controlling terminal; empty for background processes and terminal emulators."""
+
+
+ReadProcess = Callable[[int], tuple[int, ParentProcess] | None]
+"""Gives the parent pid and the description of a process."""
+
+
+def ancestors() -> list[ParentProcess]:
+    """The ancestors of this process, nearest first; empty if they cannot be determined."""
+    parent = _of_proc if Path("/proc/self/stat").exists() else _of_ps()
+    return list(_upwards(os.getppid(), parent))
+
+
+def host_processes() -> list[ParentProcess]:
+    """The ancestors that are not launchers. This process works for the first."""
+    arguments = tuple(sys.argv[1:])
+    return [above for above in ancestors() if not above.names & _LAUNCHERS and not _passes_on(above, arguments)]
+
+
+def _passes_on(above: ParentProcess, arguments: tuple[str, ...]) -> bool:
+    """Whether the process was called with the arguments of this one."""
+    return bool(arguments) and above.command[-len(arguments) :] == arguments
+
+
+def _upwards(pid: int, read: ReadProcess) -> Iterator[ParentProcess]:
+    for _ in range(_MAX_DEPTH):
+        found = read(pid) if pid > 1 else None
+        if found is None:
+            return
+        pid, above = found
+        yield above
+
+
+def _of_proc(pid: int) -> tuple[int, ParentProcess] | None:
+    folder = Path(f"/proc/{pid}")
+    try:
+        stat = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+        # The name in parentheses may contain blanks and parentheses; the fields after the last one do not.
+        head, _, rest = stat.rpartition(")")
+        parts, names = rest.split(), {head.partition("(")[2]}
+        parent, terminal = int(parts[1]), parts[4] if parts[4] != "0" else ""
+    except (OSError, ValueError, IndexError):
+        return None
+    command: tuple[str, ...] = ()
+    # Not readable for processes of other users.
+    with suppress(OSError):
+        command = tuple(os.fsdecode((folder / "cmdline").read_bytes()).split("\0")[:-1])
+    with suppress(OSError):
+        names.add(Path(os.readlink(folder / "exe").removesuffix(" (deleted)")).name)
+    return parent, ParentProcess(pid, frozenset(names), command, terminal)
+
+
+def _of_ps() -> ReadProcess:
+    """Without /proc: one call of `ps`, which shows a script as an argument of its shell."""
+    try:
+        output = subprocess.run(
+            ["ps", "-axww", "-o", "pid=,ppid=,tty=,args="], capture_output=True, errors="replace", timeout=2, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return lambda _: None
+    table: dict[int, tuple[int, ParentProcess]] = {}
+    for words in (line.split() for line in output.splitlines()):
+        if len(words) > 3 and words[0].isdecimal() and words[1].isdecimal():
+            pid, parent, terminal, *command = words
+            # A login shell has a dash before its name.
+            names = frozenset({Path(command[0].lstrip("-")).name})
+            table[int(pid)] = int(parent), ParentProcess(int(pid), names, tuple(command), terminal.strip("?-"))
+    return table.get

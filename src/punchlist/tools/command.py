@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from punchlist.kernel import processes
+from punchlist.kernel import process_tree
 from punchlist.kernel.process_runner import (
     CapturedProcess,
     ProcessExit,
@@ -117,7 +117,7 @@ async def run_program(
     output = BoundedOutput(file, running.output, redact)
     limit = _limit(timeout, running)
     # It is asked to end a little early, so that it is gone when its time is up.
-    notice = min(processes.TERM_SECONDS, limit * 0.08)
+    notice = min(process_tree.TERM_SECONDS, limit * 0.08)
     try:
         ended = await run_process(
             arguments,

@@ -65,6 +65,8 @@ def load_tool_settings(settings: Settings, trust: Trust) -> ToolSettings:
         layers.append(replace(project, policy=replace(project.policy, rules=rules)))
     if settings.user is not None:
         layers.append(_read(settings.user))
+    if not layers:
+        return ToolSettings(PolicySettings())
     servers = {server.name: server for layer in reversed(layers) for server in layer.servers}
     return ToolSettings(
         merge_layers([layer.policy for layer in layers]),

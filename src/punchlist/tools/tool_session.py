@@ -9,7 +9,7 @@ from pathlib import Path
 
 from punchlist.config import project_root
 from punchlist.conversations.model import Scope
-from punchlist.kernel import processes
+from punchlist.kernel import process_tree
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalExpiry
@@ -121,7 +121,7 @@ async def open_tool_session(
     """A session with the tools of the site and the `extra` ones, limited to the names that `allowed` accepts."""
     redactor, calls = site.redactor, site.call_service()
     for orphan in calls.recover():
-        await processes.terminate(orphan.id, None)
+        await process_tree.terminate(orphan.id, None)
     async with available_tools(site) as (found, notes):
         tools = {**found, **{tool.name: tool for tool in extra}}
         if allowed is not None:

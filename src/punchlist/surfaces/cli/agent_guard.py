@@ -15,8 +15,8 @@ from typing import Final
 
 from punchlist.agent.turn_start import is_started_turn
 from punchlist.errors import NotAllowed
-from punchlist.kernel.parent_processes import ParentProcess, ancestors
-from punchlist.kernel.processes import MARK_VARIABLE
+from punchlist.kernel.process_tree import MARK_VARIABLE
+from punchlist.kernel.processes import ParentProcess, ancestors
 
 AGENT_VARIABLES: Final = (
     "CLAUDECODE",

@@ -204,7 +204,7 @@ def warn_untrusted(services: Services, *more: str) -> None:
 
 def warn_untrusted_instructions(services: Services) -> None:
     """Say how to trust the project's instructions for agents, if they are not trusted."""
-    from punchlist.agent.project_instructions import find_instructions
+    from punchlist.agent.prompts import find_instructions
 
     found = find_instructions(services.workspace)
     if found is not None and not services.trust.trusts(found.path, found.content):

@@ -116,8 +116,7 @@ def _remove(folder: Path) -> None:
 
 def _run(cli: CliContext, source: Path, what: DemoStep) -> int:
     from punchlist.surfaces.cli.run_display import RunDisplay
-    from punchlist.surfaces.cli.run_output import RunOutput
-    from punchlist.surfaces.cli.run_result import finish
+    from punchlist.surfaces.cli.run_output import RunOutput, finish
     from punchlist.surfaces.cli.run_session import RunSession
     from punchlist.verification.goal import Goal
 

@@ -63,7 +63,7 @@ def run(
     """
     from punchlist.agent.definitions import with_overrides
     from punchlist.models.providers import default_model, no_model
-    from punchlist.surfaces.cli.run_result import finish
+    from punchlist.surfaces.cli.run_output import finish
     from punchlist.surfaces.cli.run_session import RunSession
 
     output = _output(cli, json_stream)

@@ -10,15 +10,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final, TextIO
+from typing import Any, Final, TextIO
 
 from punchlist.agent import events
 from punchlist.agent.list_state import ListItem
+from punchlist.agent.turn_model import TurnResult
 from punchlist.checklist.render import MAX_LINES_PER_ITEM
 from punchlist.kernel.text import visible
 from punchlist.models.model import REPLY_BROKEN
 from punchlist.surfaces.cli import run_lines
-from punchlist.surfaces.cli.context import supports_ansi, supports_color, terminal_height, terminal_width
+from punchlist.surfaces.cli.context import echo, supports_ansi, supports_color, terminal_height, terminal_width
 from punchlist.surfaces.cli.layout import fit_line
 from punchlist.surfaces.cli.live_area import LiveArea
 from punchlist.surfaces.cli.run_output import RunOutput
@@ -89,7 +90,13 @@ class RunDisplay(RunOutput):
     def close(self) -> None:
         self._area.erase()
 
-    def has_shown(self, answer: str) -> bool:
+    def show_result(self, result: dict[str, Any], ended: TurnResult) -> None:
+        del result
+        if ended.last_text and not self._has_shown(ended.last_text):
+            echo(run_lines.answer_text(ended.last_text))
+
+    def _has_shown(self, answer: str) -> bool:
+        """Whether the person reads the answer on the terminal of stdout already."""
         if not (self._live and _same_terminal(sys.stdout, self._screen)):
             return False
         rest = answer

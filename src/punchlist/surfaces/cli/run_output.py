@@ -1,16 +1,42 @@
-"""What receives the events of `punchlist run`: a display, a stream of JSON lines, or nothing with `--json`."""
+"""What receives the events and the result of `punchlist run`, and how a run ends: result, what is left, exit code.
+
+`run_display.py` shows a run on a terminal, `run_stream.py` prints lines of JSON.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from punchlist.agent.continuation import Reason
+from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.context import CliContext, echo_error, echo_json
+from punchlist.verification.model import CheckOutcome, Mark
+from punchlist.views.turn_items import TurnItem, all_cancelled, turn_items
 
 if TYPE_CHECKING:
     from punchlist.agent.events import AgentEvent
+    from punchlist.agent.turn_model import TurnResult
+    from punchlist.app import Services
+    from punchlist.models.model import Usage
+
+EXIT_CODES: Final = {
+    Reason.COMPLETED: 0,
+    Reason.ERROR: 1,
+    Reason.OPEN: 3,
+    Reason.CAPPED: 3,
+    Reason.BUDGET: 3,
+    Reason.STALLED: 3,
+    Reason.WAITING: 4,
+    Reason.CANCELLED: 130,
+}
+NOT_PROVEN: Final = 3
+"""With --strict, for a turn that cancelled all its items, or completed one that nothing proves."""
+WAITING: Final = "`punchlist inbox` lists what needs you; `punchlist run --resume` continues afterwards."
 
 
 class RunOutput:
-    """Shows nothing."""
+    """Of `--json`: nothing but the result at the end."""
 
     animated = False
     """Whether `tick` shows anything."""
@@ -35,7 +61,82 @@ class RunOutput:
     def close(self) -> None:
         """The run has ended."""
 
-    def has_shown(self, answer: str) -> bool:
-        """Whether the person reads the answer on the terminal of stdout already."""
-        del answer
-        return False
+    def show_result(self, result: dict[str, Any], ended: TurnResult) -> None:
+        """Print the result of the run on stdout: the object of `--json`, or the answer."""
+        del ended
+        echo_json(result)
+
+
+# --- the end ----------------------------------------------------------------------------------------------
+
+
+def finish(cli: CliContext, services: Services, ended: TurnResult, output: RunOutput, *, strict: bool = False) -> int:
+    """Print the result of a turn; returns the exit code."""
+    counted = {item.id for item in ended.items}
+    items = turn_items(services, cli.user_scope(services), ended.turn_id, counted)
+    output.show_result(result_json(services.settings.session, ended, items), ended)
+    if told := _ending(ended, items):
+        echo_error(told)
+    if ended.reason is Reason.WAITING:
+        echo_error(WAITING)
+    if strict and ended.reason is Reason.COMPLETED and (all_cancelled(items) or _unproven(items)):
+        return NOT_PROVEN
+    return EXIT_CODES[ended.reason]
+
+
+def result_json(session: str, ended: TurnResult, items: Sequence[TurnItem]) -> dict[str, Any]:
+    """The object of `--json`. `cost` is there if it is known, `allCancelled` if it is true."""
+    return {
+        "conversationId": session,
+        "turnId": ended.turn_id,
+        "reason": ended.reason.value,
+        "text": ended.text,
+        "iterations": ended.iterations,
+        "continuations": ended.continuations,
+        "todos": items,
+        "usage": usage_json(ended.usage),
+        **({} if ended.cost is None else {"cost": ended.cost}),
+        **({"allCancelled": True} if all_cancelled(items) else {}),
+    }
+
+
+def usage_json(usage: Usage) -> dict[str, int]:
+    return {
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "cachedTokens": usage.cached_tokens,
+    }
+
+
+def _ending(ended: TurnResult, items: Sequence[TurnItem]) -> str:
+    """How the turn ended, if there is more to tell than that everything is done."""
+    return "\n".join(part for part in (ended.ending or _cancelled(items), _unproven(items)) if part)
+
+
+def _unproven(items: Sequence[TurnItem]) -> str:
+    """The completed items that are not proven: no call was made for them, or their check could not be run."""
+    lines = []
+    for item in items:
+        result = item["checkResult"] or {}
+        if item["status"] != "completed" or item["mark"] == Mark.ACCEPTED:
+            continue
+        if result.get("outcome") == CheckOutcome.NOT_RUN:
+            lines.append(f"\n- {visible(item['title'])}: its check was not run: {excerpt(result['output'], 200)}")
+        elif item["mark"] == Mark.CLAIMED:
+            lines.append(f"\n- {visible(item['title'])}: no tool call was made for it")
+    return f"Completed, but not proven:{''.join(lines)}" if lines else ""
+
+
+def _cancelled(items: Sequence[TurnItem]) -> str:
+    cancelled = [item for item in items if item["status"] == "cancelled"]
+    if not cancelled:
+        return ""
+    reasons = "".join(f"\n- {visible(item['title'])}: {visible(_reason(item))}" for item in cancelled)
+    if len(cancelled) < len(items):
+        return f"{len(cancelled)} of {len(items)} items were cancelled:{reasons}"
+    which = "its only item was" if len(items) == 1 else f"all {len(items)} items were"
+    return f"Ended as completed, but {which} cancelled:{reasons}"
+
+
+def _reason(item: TurnItem) -> str:
+    return item.get("outcome") or item.get("reason") or "no reason given"

@@ -12,12 +12,13 @@ from dataclasses import asdict, fields
 from typing import Any, Final, TextIO
 
 from punchlist.agent import events
-from punchlist.kernel.camel_json import camel_case, camel_json
+from punchlist.agent.continuation import Reason
+from punchlist.agent.turn_model import TurnResult
+from punchlist.kernel.camel_json import camel_case
 from punchlist.kernel.clock import Clock, system_clock, timestamp
-from punchlist.models.model import Usage
 from punchlist.surfaces.cli.context import to_json_text
 from punchlist.surfaces.cli.line_writer import LineWriter
-from punchlist.surfaces.cli.run_output import RunOutput
+from punchlist.surfaces.cli.run_output import RunOutput, usage_json
 from punchlist.toolcalls.model import (
     CancelledToolCall,
     ErroredToolCall,
@@ -61,10 +62,10 @@ class JsonStream(RunOutput):
     def close(self) -> None:
         self._writer.drain(LAST_WAIT)
 
-    def write_result(self, result: JsonObject, *, interrupted: bool) -> None:
+    def show_result(self, result: JsonObject, ended: TurnResult) -> None:
         """Write the last line, and wait until the reader has read it. A person who interrupts the run does not wait."""
         self.write("result", **result)
-        self._writer.drain(LAST_WAIT if interrupted else None)
+        self._writer.drain(LAST_WAIT if ended.reason is Reason.CANCELLED else None)
 
     def _fail(self, error: OSError) -> None:
         gone = isinstance(error, BrokenPipeError)
@@ -72,10 +73,6 @@ class JsonStream(RunOutput):
 
 
 # --- one encoder per event --------------------------------------------------------------------------------
-
-
-def usage_json(usage: Usage) -> JsonObject:
-    return camel_json(usage, "input_tokens", "output_tokens", "cached_tokens")
 
 
 def _turn_started(event: events.TurnStarted) -> JsonObject:

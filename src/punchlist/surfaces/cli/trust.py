@@ -100,7 +100,7 @@ def _review_settings(cli: CliContext, services: Services, *, yes: bool, forget: 
 
 def _review_instructions(cli: CliContext, services: Services, *, yes: bool, forget: bool) -> dict[str, Any]:
     """Empty if the project has no instructions for agents."""
-    from punchlist.agent.project_instructions import find_instructions
+    from punchlist.agent.prompts import find_instructions
 
     file = find_instructions(services.workspace)
     if file is None:

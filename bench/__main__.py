@@ -26,6 +26,7 @@ SUBJECTS: Final = (
     "views",
     "live",
     "web",
+    "tui",
     "engine",
     "install",
 )

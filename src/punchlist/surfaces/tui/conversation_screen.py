@@ -42,6 +42,10 @@ TICK_SECONDS = 0.1
 AGE_SECONDS = 1.0
 FRAME_SECONDS = 0.05
 """Between two drawings of streamed text."""
+TYPING_SECONDS = 0.03
+"""After a key, streamed text is not drawn for this long."""
+LATE_SECONDS = 0.15
+"""It is drawn at least this often."""
 MAX_REWIND = 30
 
 
@@ -67,6 +71,7 @@ class ConversationScreen(DataScreen):
         self._unseen = 0
         self._loading_older = False
         self._draws_live = False
+        self._drawn_at = 0.0
         self._offers_approval = False
         self._problem = ""
 
@@ -99,7 +104,12 @@ class ConversationScreen(DataScreen):
             self.set_timer(FRAME_SECONDS, self._draw_live)
 
     def _draw_live(self) -> None:
-        self._draws_live = False
+        now = time.monotonic()
+        if now - self._key_at < TYPING_SECONDS and now - self._drawn_at < LATE_SECONDS:
+            # A key is painted first.
+            self.set_timer(TYPING_SECONDS, self._draw_live)
+            return
+        self._draws_live, self._drawn_at = False, now
         self._feed.draw_live(self.state.turn.id if self.state and self.state.turn else None)
 
     def _load(self) -> _Loaded:

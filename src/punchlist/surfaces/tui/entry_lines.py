@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from textual.content import Content
@@ -28,19 +28,27 @@ CALL_SIGNS: Final = {
 LIST_TOOLS: Final = frozenset({"create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo", "TodoWrite"})
 """Their calls are drawn quietly: the list itself shows what they change."""
 LIVE_LINES: Final = 6
+LIVE_CHARACTERS: Final = 2_000
 FAILED_LINES: Final = 4
 MAX_LINES: Final = 400
 """Of an expanded call."""
 _EDGE: Final = "  │ "
 
 
-def entry_lines(entry: Entry, width: int, *, expanded: bool = False, now: float | None = None) -> list[Content]:
+def entry_lines(
+    entry: Entry,
+    width: int,
+    *,
+    expanded: bool = False,
+    now: float | None = None,
+    markdown: Callable[[str, int], list[Content]] = markdown_lines,
+) -> list[Content]:
     """The lines of an entry, followed by a blank one where the next entry needs distance."""
     match entry:
         case SaidEntry():
             return [*_said(entry, width), Content("")]
         case ReplyEntry():
-            return [*_reply(entry, width), Content("")]
+            return [*_reply(entry, width, markdown), Content("")]
         case CallEntry():
             return _call(entry, width, expanded, now)
         case NoteEntry():
@@ -55,11 +63,11 @@ def _said(entry: SaidEntry, width: int) -> list[Content]:
     return lines
 
 
-def _reply(entry: ReplyEntry, width: int) -> list[Content]:
+def _reply(entry: ReplyEntry, width: int, markdown: Callable[[str, int], list[Content]]) -> list[Content]:
     if not entry.depth:
-        return markdown_lines(entry.text, width)
+        return markdown(entry.text, width)
     name = Content.styled(f"↳ {line(entry.agent, 40)}", "$quiet")
-    return [name, *(_indented(text) for text in markdown_lines(entry.text, width - 2))]
+    return [name, *(_indented(text) for text in markdown(entry.text, width - 2))]
 
 
 def _indented(content: Content) -> Content:
@@ -87,7 +95,7 @@ def _call(entry: CallEntry, width: int, expanded: bool, now: float | None) -> li
     if expanded:
         lines += call_body(entry, room)
     elif entry.status == "executing":
-        lines += _output(entry.output, room, last=LIVE_LINES)
+        lines += _output(entry.output[-LIVE_CHARACTERS:], room, last=LIVE_LINES)
     elif entry.status == "error":
         lines += _output(shortened(entry.output, FAILED_LINES), room)
     return [content.pad_left(indent) for content in lines] if indent else lines

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from punchlist.views.live_text import LiveText
 
 GAP: Final = "…"
-MAX_KEPT: Final = 30_000
-"""Characters of the end of a text that are kept."""
+MAX_KEPT: Final = 18_000
+"""Characters of the end of a text that are kept: less than `display_text.MAX_CHARACTERS`."""
+CUT_TO: Final = 12_000
+"""A longer text loses its first paragraphs at once, so that what is drawn of it stays valid for a while."""
 
 
 def live_id(turn_id: str) -> str:
@@ -52,7 +54,7 @@ class LiveBuffer:
             length, text = 0, ""
         elif piece.position > length:
             text += GAP
-        texts[key] = (piece.position + len(piece.text), (text + piece.text)[-MAX_KEPT:])
+        texts[key] = (piece.position + len(piece.text), _end(text + piece.text))
         self._changed.add(key)
 
     def take_replies(self, turn_id: str | None) -> list[ReplyEntry]:
@@ -88,3 +90,11 @@ class LiveBuffer:
     def streaming(self) -> list[str]:
         """The turns that have streamed text."""
         return list(self._replies)
+
+
+def _end(text: str) -> str:
+    """The end of a long text, from the beginning of a line."""
+    if len(text) <= MAX_KEPT:
+        return text
+    end = text[-CUT_TO:]
+    return f"{GAP}\n\n" + (end.partition("\n")[2] or end)

@@ -24,9 +24,11 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 
-from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry
+from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry
 from punchlist.surfaces.tui.entry_lines import entry_lines
+from punchlist.surfaces.tui.figures import format_seconds
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
+from punchlist.surfaces.tui.streamed_markdown import StreamedMarkdown
 
 MAX_BLOCKS: Final = 800
 NEAR: Final = 20
@@ -39,7 +41,16 @@ class _Block:
     lines: list[Content] = field(default_factory=list)
     width: int = 0
     """The width that the lines were made for; 0 if they are out of date."""
-    drawn: dict[int, Strip] = field(default_factory=dict)
+    drawn: dict[int, tuple[int, Strip]] = field(default_factory=dict)
+    """By row: the line of the view that it was drawn for, and how it looks."""
+    stream: StreamedMarkdown | None = None
+    """For text that is being streamed."""
+    seconds: str = ""
+    """How long the call has run, as it is shown."""
+
+    def update(self, entry: Entry) -> None:
+        self.entry = entry
+        self.width = 0
 
 
 class TranscriptView(ScrollView, can_focus=True):
@@ -113,7 +124,7 @@ class TranscriptView(ScrollView, can_focus=True):
                 self._blocks.append(_Block(entry))
                 changed = True
             elif self._blocks[place].entry != entry:
-                self._blocks[place] = _Block(entry)
+                self._blocks[place].update(entry)
                 changed = True
         new = len(self._blocks) - before
         if changed:
@@ -163,9 +174,18 @@ class TranscriptView(ScrollView, can_focus=True):
         if block.width != width:
             entry = block.entry
             expanded = self._all_expanded or entry.id in self._expanded
-            block.lines = entry_lines(entry, width, expanded=expanded, now=self._running_seconds(entry))
+            now = self._running_seconds(entry)
+            block.seconds = format_seconds(now) if now is not None else ""
+            stable = 0
+            if isinstance(entry, ReplyEntry) and entry.is_streaming:
+                block.stream = block.stream or StreamedMarkdown()
+                kept = block.stream.stable if block.stream.width == width - 2 * entry.depth else 0
+                block.lines = entry_lines(entry, width, markdown=block.stream.lines)
+                stable = min(kept, block.stream.stable)
+            else:
+                block.lines = entry_lines(entry, width, expanded=expanded, now=now)
+            block.drawn = {row: drawn for row, drawn in block.drawn.items() if row < stable}
             block.width = width
-            block.drawn.clear()
         return block.lines
 
     def _running_seconds(self, entry: Entry) -> float | None:
@@ -218,16 +238,16 @@ class TranscriptView(ScrollView, can_focus=True):
         self._stick()
 
     def tick(self) -> None:
-        """Draw the running times again."""
-        changed = False
-        for block in self._blocks[-50:]:
-            if isinstance(block.entry, CallEntry) and block.entry.status == "executing" and block.width:
-                height, block.width = len(block.lines), 0
-                if len(self._lines(block)) != height:
-                    self._layout()
-                changed = True
-        if changed:
-            self.refresh()
+        """Draw the running times again, where they have changed."""
+        for place, block in list(enumerate(self._blocks))[-50:]:
+            seconds = self._running_seconds(block.entry) if block.width else None
+            if seconds is not None and format_seconds(seconds) != block.seconds:
+                block.width = 0
+                self._lines(block)
+                # The height of a call does not depend on its time.
+                top = self._tops[place] - self.scroll_offset.y
+                if 0 <= top < self.size.height:
+                    self.refresh(Region(0, top, self.size.width, 1))
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
@@ -244,7 +264,12 @@ class TranscriptView(ScrollView, can_focus=True):
         selection = self.text_selection
         marked = row == 0 and block.entry.id == self._selected and self.has_focus
         if selection is None and not marked and row in block.drawn:
-            return block.drawn[row]
+            drawn_at, strip = block.drawn[row]
+            if drawn_at != at:
+                # Offsets are where a selection with the mouse begins.
+                strip = strip.apply_offsets(0, at)
+                block.drawn[row] = at, strip
+            return strip
         if selection is not None and (span := selection.get_span(at)) is not None:
             start, end = span
             style = self.screen.get_visual_style("screen--selection")
@@ -255,7 +280,7 @@ class TranscriptView(ScrollView, can_focus=True):
             )
         strip = self._strip(content, base, width).apply_offsets(0, at)
         if selection is None and not marked:
-            block.drawn[row] = strip
+            block.drawn[row] = at, strip
         return strip
 
     def _strip(self, content: Content, base: Style, width: int) -> Strip:

@@ -35,7 +35,7 @@ class Terminal:
         os.close(slave)
         self._output = b""
 
-    def type(self, keys: str) -> float:
+    def press(self, keys: str) -> float:
         """Press keys; returns when."""
         self._output = b""
         pressed = perf_counter()

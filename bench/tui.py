@@ -21,7 +21,7 @@ from bench.terminal import Terminal
 from punchlist.app import Services
 from punchlist.config import load
 from punchlist.conversations import repository
-from punchlist.conversations.model import NewMessage, Scope
+from punchlist.conversations.model import MessageRole, NewMessage, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.events import Actor, Role
 from punchlist.storage.open import open_store
@@ -91,7 +91,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     with closing(open_store(str(url))) as store:
         for session, messages in (("few", 1_000), ("many", many)):
             scope = Scope(session, AGENT)
-            Conversations(store).add_message(scope, "user", "The first one.")  # type: ignore[arg-type]
+            Conversations(store).add_message(scope, MessageRole.USER, "The first one.")
             with store.write() as tx:
                 said = [NewMessage("user", "text", f"Question {number}") for number in range(messages - 1)]
                 repository.add_messages(tx, session, None, [*said, NewMessage("assistant", "text", "newest")])
@@ -132,8 +132,9 @@ def _first_frame(folder: Path, url: Path, rounds: int) -> Figure:
 
 
 def _opening(folder: Path, url: Path, rounds: int) -> Figure:
-    commands = ([PUNCHLIST, "chat", "-s", session] for session in ("many", "nothing"))
-    many, empty = _pairs(*commands, folder, url, rounds, ["newest", "auto 0"], ["none yet", "auto 0"])
+    many_command, none_command = [PUNCHLIST, "chat", "-s", "many"], [PUNCHLIST, "chat", "-s", "nothing"]
+    texts = ["newest", "auto 0"], ["none yet", "auto 0"]
+    many, empty = _pairs(many_command, none_command, folder, url, rounds, *texts)
     return Figure("tui: opening 100,000 messages, against none", many, empty, Limits(above=OPENING))
 
 
@@ -157,10 +158,10 @@ def _keys(folder: Path, url: Path, rounds: int) -> Figure:
 def _press(terminal: Terminal) -> list[float]:
     times = []
     for letter in LETTERS:
-        pressed = terminal.type(letter)
+        pressed = terminal.press(letter)
         times.append(terminal.until(letter) - pressed)
         terminal.read(0.03)
-    terminal.type("\x15")
+    terminal.press("\x15")
     terminal.read(0.2)
     return times
 
@@ -206,7 +207,7 @@ def _memory(folder: Path, url: Path, pages: int) -> None:
         with _chat(folder, url, session) as terminal:
             terminal.until("newest")
             for _ in range(pages):
-                terminal.type("\x1b[5~")
+                terminal.press("\x1b[5~")
                 terminal.read(0.02)
             terminal.read(1)
             used[session] = terminal.memory()

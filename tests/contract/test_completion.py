@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,19 @@ from tests.contract.rehearsing import Rehearse, Rehearsing, calls, claims, compl
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
-from punchlist.models.model import CallReturn
+from punchlist.conversations.model import Scope
+from punchlist.kernel.events import Actor, Role
+from punchlist.models.model import CallReturn, ModelRequest, UserText
 
 
 def planned(**item: Any) -> Any:
     return calls(("create_todo", {"items": [{"title": "Write it", **item}]}))
+
+
+def state(request: ModelRequest) -> str:
+    last = request.messages[-1]
+    assert isinstance(last, UserText)
+    return last.text
 
 
 def results(scene: Rehearsing) -> list[CallReturn]:
@@ -92,6 +101,31 @@ def test_an_item_stays_open_until_its_check_passes(rehearse: Rehearse, tmp_path:
     assert "“Write it” stays open. Its check failed" in refused.text
     assert not kept.failed
     assert (tmp_path / "workspace" / "out.txt").read_text() == "x"
+
+
+@pytest.mark.spec("V2", "T11")
+def test_the_state_shows_a_check_that_failed_and_one_that_a_person_wrote(rehearse: Rehearse) -> None:
+    scene = rehearse(planned(check="echo no; false"), completes(0), says("Done!"))
+    scene.run()
+    first, _, after = scene.asked[:3]
+    assert "check:" not in str(first.messages[-1])
+    assert "check: echo no; false\n    it failed last time: The command ended with exit code 1. no" in state(after)
+    listed = rehearse(says("Done!"))
+    person = Scope("s", Actor(Role.PERSON, "ann"))
+    listed.runtime.checklists.add(person, "Test it", check="pytest -q", reason="todos add")
+    listed.run()
+    assert "The next item has a check: pytest -q" in state(listed.asked[0])
+
+
+@pytest.mark.spec("V2", "C5")
+def test_a_check_that_fails_again_and_again_is_no_progress(rehearse: Rehearse) -> None:
+    def writes(status: str) -> Any:
+        return calls(("TodoWrite", {"todos": [todo("A", status, check="date +%s%N; false")]}))
+
+    scene = rehearse(coder=[writes("pending"), says("Hm."), *[writes("completed"), says("Done!")] * 9])
+    scene.agent = replace(BUILT_IN["coder"], history=0)
+    ended = scene.run()
+    assert (ended.reason, ended.continuations) == (Reason.STALLED, 3)
 
 
 @pytest.mark.spec("V2", "C13")

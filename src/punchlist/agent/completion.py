@@ -220,7 +220,8 @@ class CompletionGate:
 
 def failed_check(claim: CompletionClaim, result: CheckResult) -> str:
     assert claim.check is not None
+    wrong = "" if claim.check.by_person else " If the check itself is wrong, give the item up and say so."
     return (
         f"Not completed: {quoted(claim.title)} stays open. Its check failed: {quoted(claim.check.description)}\n\n"
-        f"{without_tags(visible_block(result.output))}\n\nFix what is wrong, then complete it again."
+        f"{without_tags(visible_block(result.output))}\n\nFix what is wrong, then complete it again.{wrong}"
     )

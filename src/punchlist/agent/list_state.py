@@ -21,13 +21,14 @@ from punchlist.plan import repository as plan_repository
 from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanStatus
 from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo, plan_stream
 from punchlist.storage.store import Store, Transaction
+from punchlist.verification.model import CheckOutcome, Verification
 
 MAX_SHOWN = 30
 """Plan tasks shown to the model; `list_todo` returns the rest."""
 MAX_CONTEXT_LENGTH = 2_000
 """Characters of the current item's context, and of its criteria."""
 MAX_REPORT_LENGTH = 200
-"""Characters of a worker's report shown with its task."""
+"""Characters of a worker's report, of a check and of its output shown with their item."""
 MAX_STATE_LENGTH = 23_600
 """Characters of the lists with the extra state: with a warning, the state of a request is under 6,000 tokens."""
 _LEFT_OUT = "… [left out: too long. list_todo has all items.]"
@@ -135,11 +136,15 @@ class TurnLists:
     def _state(self, plan: PlanSnapshot, checklist: Checklist | None, problems: tuple[str, ...]) -> ListState:
         items = checklist.items if checklist else ()
         plan_text = _plan_text(plan)
-        shown = [plan_text, f"Checklist:\n{render.render_for_model(checklist)}" if checklist and items else ""]
+        shown = [plan_text, _checklist_text(checklist) if checklist and items else ""]
         return ListState(
             (*_open_tasks(plan), *_open_items(items)),
             without_tags("\n\n".join(part for part in shown if part)),
-            (checklist.revision if checklist else 0, *((todo.id, todo.status, todo.outcome) for todo in plan.todos)),
+            (
+                *((item.id, item.content, item.status, item.reason) for item in items),
+                # What a check says is not a change of the list.
+                *((todo.id, todo.status, todo.outcome) for todo in plan.todos),
+            ),
             (*plan.problems, *problems),
             (*_plan_items(plan), *(ListItem(render.item_label(item), item.status, id=item.id) for item in items)),
             plan_text,
@@ -224,8 +229,33 @@ def _plan_text(plan: PlanSnapshot) -> str:
     return "\n".join(lines)
 
 
+def _checklist_text(checklist: Checklist) -> str:
+    """The list, and the check of the item that is next."""
+    current = next_item(_open_items(checklist.items))
+    checks = [
+        line
+        for item in checklist.items
+        if current is not None and item.id == current.id
+        for line in _check_lines(item.verification)
+    ]
+    shown = f"Checklist:\n{render.render_for_model(checklist)}"
+    return f"{shown}\n\nThe next item has a {'; '.join(checks)}" if checks else shown
+
+
+def _check_lines(verification: Verification) -> list[str]:
+    """A check that the agent did not write in this turn, or that has failed."""
+    check, result = verification.check, verification.result
+    failed = result is not None and result.outcome is CheckOutcome.FAILED
+    if check is None or not (check.by_person or verification.copied_from or failed):
+        return []
+    lines = [f"check: {excerpt(check.description, MAX_REPORT_LENGTH)}"]
+    if result is not None and failed:
+        lines.append(f"it failed last time: {visible(' '.join(result.output.split())[-MAX_REPORT_LENGTH:])}")
+    return lines
+
+
 def _in_full(todo: TurnTodo) -> list[str]:
-    lines = []
+    lines = _check_lines(todo.verified())
     if todo.context:
         lines.append(f"context: {excerpt(todo.context, MAX_CONTEXT_LENGTH)}")
     if todo.completion_criteria:

@@ -13,6 +13,7 @@ from punchlist.models.model import ToolOffer
 from punchlist.toolcalls.tool import AgentTool
 
 _HIDDEN_FIELDS: Final = {
+    "TodoWrite": {"metric", "timeout"},
     "create_todo": {"order", "blockedBy", "resources", "agentType", "metric", "timeout"},
     "list_todo": {"limit", "cursor"},
     "start_todo": {"fence"},
@@ -28,6 +29,8 @@ _HIDDEN_KEYWORDS: Final = frozenset(
     }
 )
 _DESCRIPTIONS: Final = {
+    # The system prompt says how to use it.
+    "TodoWrite": "Replace the checklist: send every item.",
     "create_todo": "Add items to your plan, all in one call.",
     "list_todo": "Your plan in full, with answers received. The state shows the open items already.",
     "start_todo": "Mark an item as in progress. One at a time.",

@@ -10,6 +10,7 @@ from tests.contract.rehearsing import Rehearse, Rehearsing, calls, plans, says
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.events import AgentEvent, ReplyReceived
+from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.conversations.model import Scope
 from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import FinishReason, UserText
@@ -112,3 +113,18 @@ def test_items_that_are_added_while_the_model_answers_are_worked_on(rehearse: Re
     ended = scene.run()
     assert (ended.reason, ended.open, ended.text) == (Reason.COMPLETED, (), "All done.")
     assert [(item.title, item.status) for item in ended.items] == [("Look", "completed"), ("Write", "completed")]
+
+
+@pytest.mark.spec("V5", "T14")
+def test_a_new_goal_is_planned_whatever_the_session_had_before(rehearse: Rehearse) -> None:
+    scene = driven(rehearse, plans("Write"), finishes("Written."), finishes("Found."), says("All done."))
+    person = Scope("s", Actor(Role.PERSON, "ann"))
+    scene.runtime.checklists.add(person, "Done before", reason="todos add")
+    scene.runtime.checklists.advance(person, "1", ChecklistAction.COMPLETE, reason="todos done")
+    scene.runtime.checklists.add(person, "Look", reason="todos add")
+    ended = scene.run("Write a poem.")
+    assert (ended.reason, len(scene.asked)) == (Reason.COMPLETED, 4)
+    assert "planned already" in str(scene.asked[0].messages)
+    assert [(item.title, item.status) for item in ended.items] == [
+        *(("Write", "completed"), ("Done before", "completed"), ("Look", "completed"))
+    ]

@@ -103,3 +103,12 @@ def test_a_completed_turn_leaves_nothing_to_take_over(rehearse: Rehearse) -> Non
     scene = rehearse(plans("Look"), calls(("list_directory", {}), claims(0)), says("Done."))
     assert scene.run().reason is Reason.COMPLETED
     assert asyncio.run(turn_to_take_over(scene.runtime)) is None
+
+
+@pytest.mark.spec("T14", "C13")
+def test_an_agent_without_list_tools_does_not_complete_what_it_takes_over(rehearse: Rehearse) -> None:
+    scene = rehearse(plans("Look"), says("Later."), researcher=[says("All done.")])
+    first = leaves_open(scene)
+    for agent in (BUILT_IN["researcher"], replace(BUILT_IN["researcher"], todo_driven=True)):
+        ended = asyncio.run(scene.runtime.run(agent, "Go on.", scene.signal, take_over=first.turn_id))
+        assert (ended.reason, [item.title for item in ended.open]) == (Reason.OPEN, ["Look"])

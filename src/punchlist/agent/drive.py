@@ -13,8 +13,8 @@ from typing import Final
 
 from punchlist.agent.continuation import Continue, Reason, Stop, must_stop, next_item
 from punchlist.agent.item_runner import ItemRunner
-from punchlist.agent.message_kinds import CONTINUATION
-from punchlist.agent.prompts import DRIVE_ANSWER, DRIVE_PLAN_AGAIN
+from punchlist.agent.message_kinds import CONTINUATION, RESUMED
+from punchlist.agent.prompts import DRIVE_ANSWER, DRIVE_PLAN_AGAIN, DRIVE_PLAN_MORE
 from punchlist.agent.turn import Turn
 from punchlist.agent.turn_model import TurnResult
 from punchlist.models.model import Reply
@@ -31,7 +31,8 @@ async def run_drive(turn: Turn, goal: str | None, runner: ItemRunner) -> TurnRes
         reply = await turn.restore()
     else:
         await turn.begin(goal)
-    if not turn.lists.items and (stopped := await _plan(turn, runner, reply)) is not None:
+    is_planned = turn.is_planned if goal is not None else bool(turn.lists.open or turn.lists.plan_text)
+    if not is_planned and (stopped := await _plan(turn, runner, reply)) is not None:
         return stopped
     while True:
         if (ended := await _work_off(turn, runner, resumed=resumed)) is not None:
@@ -80,12 +81,15 @@ async def _reach_goal(turn: Turn, runner: ItemRunner) -> TurnResult | None:
 
 async def _plan(turn: Turn, runner: ItemRunner, reply: Reply | None) -> TurnResult | None:
     """Have the model write the plan. Returns a result if the turn ends here."""
+    before = len(turn.lists.items)
+    if reply is None and turn.lists.open:
+        await turn.say(DRIVE_PLAN_MORE, RESUMED)
     for _ in range(PLANNING_CALLS):
         reply = reply or await turn.ask()
         await turn.run_calls(reply)
         if (stop := must_stop(await turn.situation(reply))) is not None:
             return await turn.end(stop.reason, stop.why)
-        if turn.lists.items:
+        if len(turn.lists.items) > before:
             return None
         if not reply.calls and (listed := titles_in(reply.text)):
             # A small model writes the list as text.

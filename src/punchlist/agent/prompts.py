@@ -76,6 +76,9 @@ You plan a request; others do the items one by one, and each of them sees only t
 item. Call create_todo once with all items in order. Each item is one step with a clear end; put what it needs to know \
 into context, and give it a check (a command that exits 0 when it is done) where one exists. Do not do the work."""
 DRIVE_PLAN_AGAIN: Final = "Write the plan now: call create_todo with the items. A simple request is one item."
+DRIVE_PLAN_MORE: Final = (
+    "The items in <state> are planned already. Call create_todo with what the request needs beside them."
+)
 DRIVE_ITEM: Final = """\
 You do one item of a larger job. Use your tools: read before you change, and do only this item. End with finish_item, \
 cannot_do_item or ask_person; you can call finish_item in the same reply as your last work call. Finish only what is \

@@ -116,7 +116,7 @@ async def resume_session(runtime: AgentRuntime, find_agent: FindAgent, signal: C
     agent = find_agent(last.agent_id)
     if last.open:
         return await runtime.resume(agent, last.id, signal)
-    return await runtime.run(agent, await _new_goal(runtime, last), signal, take_over=last.id)
+    return await runtime.run(agent, await _new_goal(runtime, last), signal, take_over=last.id, is_planned=True)
 
 
 async def turn_to_take_over(runtime: AgentRuntime) -> str | None:

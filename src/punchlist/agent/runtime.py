@@ -104,9 +104,14 @@ class AgentRuntime:
         *,
         take_over: str | None = None,
         until: Goal | None = None,
+        is_planned: bool = False,
     ) -> TurnResult:
-        """Run a new turn, with copies of the open items of the turn `take_over`; completed only if `until` is met."""
-        return await self.run_turn(TurnRequest(agent, signal, goal, take_over=take_over, until=until))
+        """Run a new turn, with copies of the open items of the turn `take_over`; completed only if `until` is met.
+
+        `is_planned`: the goal is to finish what is open already.
+        """
+        request = TurnRequest(agent, signal, goal, take_over=take_over, until=until, is_planned=is_planned)
+        return await self.run_turn(request)
 
     async def resume(self, agent: AgentDefinition, turn_id: str, signal: CancelSignal) -> TurnResult:
         """Resume a turn that was interrupted or suspended."""
@@ -174,11 +179,15 @@ class AgentRuntime:
         tools = {name: tool for name, tool in session.tools.items() if not isinstance(tool, PersonCheckTool)}
         call = make_bridge(store)
         waits = self.wait_for_approval or self.ask is not None
+        # Open items count, whether or not the agent has the tools to end them.
+        top = request.parent is None and not self.shared_conversation
         lists = request.item or TurnLists(
             store,
             scope,
-            plan="create_todo" in tools,
-            checklist="TodoWrite" in tools or request.driven is not None,
+            plan=top or "create_todo" in tools,
+            checklist="TodoWrite" in tools
+            or request.driven is not None
+            or (top and await call(self._has_open_checklist, scope)),
             extra_state=self.extra_state,
         )
 

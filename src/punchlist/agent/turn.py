@@ -23,6 +23,7 @@ from punchlist.agent.continuation import (
     ending_text,
     limit_warning,
 )
+from punchlist.agent.definitions import CHECKLIST_TOOL
 from punchlist.agent.events import (
     AgentEvent,
     ContextCompacted,
@@ -120,6 +121,11 @@ class Turn:
     def missing(self) -> str:
         """What is missing for the goal, according to the last verdict."""
         return self._deps.judge.missing if self._deps.judge is not None else ""
+
+    @property
+    def is_planned(self) -> bool:
+        """There is a list to work on, and the request of the turn adds nothing to it."""
+        return bool(self._lists.open) and self._deps.request.is_planned
 
     @property
     def goal(self) -> str:
@@ -324,7 +330,7 @@ class Turn:
             open=self._lists.open,
             counters=self._progress.counters,
             limits=limits,
-            enabled=self._agent.todo_driven,
+            enabled=self._agent.todo_driven and any(self._can_end(item) for item in self._lists.open),
             has_calls=bool(reply.calls),
             finished=self._deps.request.item is not None and self._deps.request.item.exit is not None,
             empty_replies=self._empty_replies,
@@ -340,6 +346,10 @@ class Turn:
             has_goal=self._deps.judge is not None,
             tried_fresh=self._tried_fresh if self._deps.try_item is not None else None,
         )
+
+    def _can_end(self, item: OpenItem) -> bool:
+        tool = {"plan": "complete_todo", "checklist": CHECKLIST_TOOL}.get(item.list)
+        return tool is None or tool in self._deps.tools
 
     async def send_continuation(self, prompt: str) -> None:
         """Send the model back to its list."""

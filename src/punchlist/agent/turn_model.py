@@ -56,6 +56,8 @@ class TurnRequest:
     """Acceptance criteria: the turn is completed only if they are met (V3)."""
     take_over: str | None = None
     """An earlier turn whose open items this one takes over (T14)."""
+    is_planned: bool = False
+    """The goal is to finish what is open already, so drive plans nothing else."""
     left_open_on_outage: bool = False
     """The caller resumes the turn after a database outage, so the turn stays open."""
 

@@ -151,7 +151,7 @@ class RunSession:
             items = await make_bridge(runtime.site.store)(self._services.todos.list, runtime.site.scope)
             if items.open_items:
                 titles = "".join(f"\n- {item.title}" for item in items.open_items)
-                return await runtime.run(choose(agent), f"{FINISH_OPEN}{titles}", self._signal)
+                return await runtime.run(choose(agent), f"{FINISH_OPEN}{titles}", self._signal, is_planned=True)
             if (outcome := await self._queued(choose)) is not None:
                 return outcome
         session = runtime.site.scope.conversation_id

@@ -21,8 +21,10 @@ from tests.contract.toolcalls import (
 )
 
 from punchlist.conversations.model import Scope
+from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput, NotAllowed
 from punchlist.kernel.events import Actor, Role
+from punchlist.kernel.ids import new_id
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
@@ -408,3 +410,24 @@ def test_a_permanent_always_holds_in_other_sessions_of_the_project(store: Store)
             assert call.status is CallStatus.SUCCESS
 
     run(scene())
+
+
+def test_an_always_for_this_run_ends_with_the_turn_also_in_a_process_that_goes_on(store: Store) -> None:
+    """A worker's process lasts for months, and an interrupted turn goes on in another process."""
+    conversations = Conversations(store)
+
+    async def scene(turn: str, *, asked: bool, always: bool = False) -> None:
+        async with Desk(store, Mode.DEFAULT, turn_id=turn) as desk:
+            (call,) = await desk.waiting(request("shell", {"line": "git status"}, f"{turn}-{new_id()}"))
+            assert (call.status is CallStatus.AWAITING_APPROVAL) == asked
+            if always:
+                outcome = ApprovalOutcome.PROCEED_ALWAYS_PREFIX
+                await desk.say(call.request.call_id, outcome, lifetime=RuleLifetime.RUN)
+                await desk.over()
+
+    first = conversations.open_turn(AGENT).id
+    run(scene(first, asked=True, always=True))
+    run(scene(first, asked=False))
+    conversations.end_turn(AGENT, reason="completed")
+    second = conversations.open_turn(AGENT).id
+    run(scene(second, asked=True))

@@ -87,7 +87,7 @@ class Rule:
     project: str | None = None
     """The folder of the project that an "always" rule is for."""
     owner: str | None = None
-    """The process that a rule for one run belongs to."""
+    """The turn or process that a rule for one run belongs to."""
 
     def __str__(self) -> str:
         about = [self.tool if self.server is None else f"every tool of {self.server}"]

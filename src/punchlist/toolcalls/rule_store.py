@@ -24,6 +24,7 @@ from punchlist.toolcalls.stored_call import event_reason, rule_from_json, rule_t
 RULE_ADDED: Final = "always"
 """The action of the event that records a new rule."""
 RULE_REVOKED: Final = "revoke"
+_TURN: Final = "turn:"
 _REVOKED: Final = "revoked"
 """In place of the signature of a revoked rule."""
 
@@ -45,26 +46,32 @@ class AlwaysRules:
     """The rules that apply in one session of one project."""
 
     def __init__(
-        self, store: Store, conversation_id: str, project: str, seal: Callable[[str], str] | None = None
+        self,
+        store: Store,
+        conversation_id: str,
+        project: str,
+        seal: Callable[[str], str] | None = None,
+        turn_id: str | None = None,
     ) -> None:
-        """Without `seal`, every stored rule of the project counts."""
+        """Without `seal`, every stored rule of the project counts. A rule for one run ends with the turn, since a
+        worker's process lasts for months; without a turn, with the process."""
         self._store = store
         self._conversation_id = conversation_id
         self._project = project
         self._seal = seal
-        self._process = current_process()
+        self._run = f"{_TURN}{turn_id}" if turn_id else current_process()
 
     def effective(self) -> list[Rule]:
         """The rules that apply to calls of this process."""
-        return [rule for rule in self.listed() if rule.owner in (None, self._process)]
+        return [rule for rule in self.listed() if rule.owner in (None, self._run)]
 
     def listed(self) -> list[Rule]:
-        """The rules that apply in this session, with those of other running processes."""
+        """The rules that apply in this session, with those of other runs that go on."""
         with self._store.read() as tx:
             stored = [StoredRule._make(row) for row in repository.all_rules(tx)]
-        return [rule for row in stored if (rule := self._read(row)) is not None]
+            return [rule for row in stored if (rule := self._read(tx, row)) is not None]
 
-    def _read(self, row: StoredRule) -> Rule | None:
+    def _read(self, tx: Transaction, row: StoredRule) -> Rule | None:
         signed = self._seal is None or row.seal == self._seal_of(row.conversation_id, row.rule)
         if row.seal == _REVOKED or not signed:
             return None
@@ -73,7 +80,7 @@ class AlwaysRules:
             return None
         if row.conversation_id != self._conversation_id and rule.lifetime is not RuleLifetime.PERMANENT:
             return None
-        if rule.owner is not None and is_running(rule.owner) is False:
+        if rule.owner is not None and not _goes_on(tx, rule.owner):
             return None
         return rule
 
@@ -81,8 +88,8 @@ class AlwaysRules:
         return "" if self._seal is None else self._seal(f"{conversation_id}\n{rule}")
 
     def bound(self, rule: Rule) -> Rule:
-        """A new rule with its project, and its process if it is for this run only."""
-        owner = self._process if rule.lifetime is RuleLifetime.RUN else None
+        """A new rule with its project, and its run if it is for this one only."""
+        owner = self._run if rule.lifetime is RuleLifetime.RUN else None
         return replace(rule, project=self._project, owner=owner)
 
     def add(self, tx: Transaction, rule: Rule, actor: Actor) -> Change:
@@ -102,6 +109,14 @@ class AlwaysRules:
             conversation_repository.lock_conversation(tx, row.conversation_id)
             repository.update_seal(tx, row.id, _REVOKED)
             event_log.append(tx, _change(row, RULE_REVOKED, rule, actor))
+
+
+def _goes_on(tx: Transaction, run: str) -> bool:
+    """Whether a turn is open, or a process may be running."""
+    if not run.startswith(_TURN):
+        return is_running(run) is not False
+    turn = conversation_repository.find_turn(tx, run.removeprefix(_TURN))
+    return turn is not None and turn.open
 
 
 def _change(row: StoredRule, action: str, rule: Rule, actor: Actor) -> Change:

@@ -81,7 +81,7 @@ class ToolCallService:
         self._turn_id = turn_id
         self._abandoned = abandoned
         self._redactor = redactor or Redactor()
-        self._rules = AlwaysRules(store, scope.conversation_id, project or workspace, sign)
+        self._rules = AlwaysRules(store, scope.conversation_id, project or workspace, sign, turn_id)
         self._unstored: list[Rule] = []
         """Rules with a secret in them: they are valid in this process only."""
         self._sign = sign

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from punchlist.agent.agents_config import AgentsConfig
     from punchlist.agent.definitions import AgentDefinition
+    from punchlist.agent.events import EventListener
+    from punchlist.agent.telemetry import Telemetry
     from punchlist.checklist.service import Checklists
     from punchlist.config import Settings
     from punchlist.conversations.model import Scope
@@ -104,6 +106,8 @@ class Services:
     def close(self) -> None:
         if "live" in self.__dict__:
             self.live.close()
+        if telemetry := self.__dict__.get("telemetry"):
+            telemetry.flush()
         if self._store is not None:
             self._store.close()
 
@@ -235,6 +239,16 @@ class Services:
             lambda: self.site(scope, workspace),
             lambda check: is_person_check(self.trust, workspace, check),
         )
+
+    @cached_property
+    def telemetry(self) -> Telemetry | None:
+        from punchlist.agent.telemetry import telemetry_of
+
+        return telemetry_of(os.environ)
+
+    def observed(self, then: EventListener | None) -> EventListener | None:
+        """A listener for the events of agents, which also exports them where that is configured."""
+        return self.telemetry.listener(then) if self.telemetry is not None else then
 
     @property
     def workspace(self) -> Path:

@@ -29,6 +29,8 @@ EXTRA_OF: Final = {
     "uvicorn": "missions",
     "psycopg": "postgres",
     "apprise": "notify",
+    "pywebpush": "push",
+    "py_vapid": "push",
 }
 """Optional packages and the extra that installs each."""
 FEATURES: Final = {
@@ -36,6 +38,7 @@ FEATURES: Final = {
     "missions": "Mission support",
     "postgres": "PostgreSQL support",
     "notify": "Notification services",
+    "push": "Web push",
 }
 
 

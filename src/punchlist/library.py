@@ -195,7 +195,8 @@ class Agent:
             self._mode,
             app.agents.definitions,
             ask=self._ask,
-            on_event=on_event,
+            on_event=app.observed(on_event),
+            telemetry=app.telemetry,
             tools=self._tools,
             ordered_calls=self._ordered_calls,
         )

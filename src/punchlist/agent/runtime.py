@@ -36,6 +36,7 @@ from punchlist.agent.message_kinds import GOAL
 from punchlist.agent.prompts import DRIVE_PLAN, plan_lines, system_prompt, trusted_section
 from punchlist.agent.resume import restore
 from punchlist.agent.take_over import take_over_items
+from punchlist.agent.telemetry import Telemetry
 from punchlist.agent.tool_execution import ToolExecution
 from punchlist.agent.tool_offers import tool_offers
 from punchlist.agent.transcript import TurnLog, single_line
@@ -93,6 +94,8 @@ class AgentRuntime:
     """The calls of a reply take effect in their order; otherwise they run concurrently."""
     metric_check: MetricCheck | None = None
     """Tells whether a metric of the mission meets its target, for checks."""
+    telemetry: Telemetry | None = None
+    """Gets the events by `on_event`, and the requests to models from here."""
     shared_conversation: bool = False
     """Several agents take turns in the conversation; each sees only its own earlier turns."""
 
@@ -124,16 +127,12 @@ class AgentRuntime:
     async def run_turn(self, request: TurnRequest, turn: str | StoredTurn | None = None) -> TurnResult:
         """Run `request` in a new turn, or in `turn`: an id is taken over, a stored turn is owned already."""
         # Checked first: a wrong name or goal must neither leave a turn behind nor end the current one.
-        model = self.model_for(request.agent)
-        if request.goal is not None and (problem := raw_problem(request.goal, max_length=MAX_MESSAGE_LENGTH)):
-            raise InvalidInput(f"goal: {problem}")
-        if request.agent.limits.cost is not None and model.info.cost(Usage()) is None:
-            raise ConfigError(
-                f"The price of {model.name} is unknown, so a cost limit cannot be enforced. Limit tokens instead."
-            )
+        model = self._checked_model(request)
         stored = turn if isinstance(turn, StoredTurn) else await self._open_turn(request, turn)
         scope, resumed = TurnScope(stored.conversation_id, request.actor, stored.id), isinstance(turn, str)
         writer = TurnWriter(self.site.store, scope, current_process())
+        if self.telemetry is not None:
+            model = self.telemetry.model(model, stored.id)
         if self.on_event is not None:
             mode = self.mode or self.site.settings.policy.mode or Mode.DEFAULT
             self.on_event(request.started(stored.id, model, mode, resumed=resumed))
@@ -164,6 +163,19 @@ class AgentRuntime:
             with suppress(PunchlistError):
                 await make_bridge(self.site.store)(writer.end, [], single_line(f"{Reason.ERROR}: {error}"))
             raise
+        finally:
+            if self.telemetry is not None:
+                self.telemetry.close(stored.id)
+
+    def _checked_model(self, request: TurnRequest) -> Model:
+        model = self.model_for(request.agent)
+        if request.goal is not None and (problem := raw_problem(request.goal, max_length=MAX_MESSAGE_LENGTH)):
+            raise InvalidInput(f"goal: {problem}")
+        if request.agent.limits.cost is not None and model.info.cost(Usage()) is None:
+            raise ConfigError(
+                f"The price of {model.name} is unknown, so a cost limit cannot be enforced. Limit tokens instead."
+            )
+        return model
 
     async def _deps(
         self,

@@ -74,7 +74,8 @@ class RuntimeFactory:
             partial(self._model, task, suspend),
             self._mode_of(task),
             services.agents.definitions,
-            on_event=self.live.listener(task.conversation_id),
+            on_event=services.observed(self.live.listener(task.conversation_id)),
+            telemetry=services.telemetry,
             top_level_tools=lambda turn: self._mission_tools(task, turn),
             # Results of asynchronous delegations are posted to a mission's chat.
             async_delegation=QueuedDelegation(services.store, services.conversations, task) if in_mission else None,

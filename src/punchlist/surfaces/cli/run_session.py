@@ -79,7 +79,8 @@ class RunSession:
             services.agents.definitions,
             ask=self._ask if self._prompt else None,
             wait_for_approval=waits,
-            on_event=self._live.listener(scope.conversation_id, output.show_event),
+            on_event=services.observed(self._live.listener(scope.conversation_id, output.show_event)),
+            telemetry=services.telemetry,
         )
 
     def run(self, agent: AgentDefinition, goal: str, until: str | Goal | None = None) -> TurnResult:

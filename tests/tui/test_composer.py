@@ -286,3 +286,15 @@ async def test_keys_can_be_rebound_and_unavailable_actions_say_why(services: Ser
     assert app.said == [("Submitted", "one\ntwo")]
     assert lines["Send"].keys == ("ctrl+s",)
     assert lines["Search earlier prompts"].reason == "no earlier prompts in this project"
+
+
+async def test_keys_take_effect_in_the_order_in_which_they_were_pressed(services: Services) -> None:
+    """A fast typist, or a slow connection: all keys are there before the first one is handled."""
+    async with composing(services) as (app, pilot):
+        driver = app._driver
+        assert driver is not None
+        for key, character in [("a", "a"), ("b", "b"), ("backspace", "\x7f"), ("c", "c"), ("enter", "\r"), ("d", "d")]:
+            driver.send_message(events.Key(key, character))
+        await settle(pilot)
+        assert app.said == [("Submitted", "ac")]
+        assert app.composer.text == "d"

@@ -15,6 +15,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from punchlist.kernel.text import visible
+from punchlist.surfaces.tui.keymap import NO_KEY
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -40,24 +41,26 @@ class KeyLine:
 
 def valid_keys(screen: Screen[object]) -> list[KeyLine]:
     """The keys of the focused widget, the screen and the application, in this order; one line per action."""
-    found: dict[tuple[int, str], KeyLine] = {}
-    for key, active in screen.active_bindings.items():
-        binding = active.binding
-        if not binding.description or binding.system:
-            continue
-        if binding.id is None and not binding.show:
-            # Keys of a widget of Textual, such as those that move a cursor.
-            continue
-        place = (id(active.node), binding.action)
-        reason = _reason(active.node, binding.action) or ("" if active.enabled else "not available now")
-        line = found.get(place)
-        keys = (*line.keys, key) if line else (key,)
-        found[place] = KeyLine(keys, binding.description, not reason, reason)
-    return list(found.values())
+    lines: list[KeyLine] = []
+    taken: set[str] = set()
+    for node, bindings in screen._binding_chain:
+        own: dict[str, list[Binding]] = {}
+        for key, found in bindings.key_to_bindings.items():
+            for binding in found:
+                # Those without an id are Textual's, such as keys that move a cursor.
+                if binding.id is not None and binding.description and key not in taken and key != NO_KEY:
+                    own.setdefault(binding.action, []).append(binding)
+        taken |= {binding.key for found in own.values() for binding in found}
+        for action, found in own.items():
+            reason = _reason(node, action)
+            if not reason and node.check_action(action, ()) is not True:
+                reason = "not now"
+            lines.append(KeyLine(tuple(each.key for each in found), found[0].description, not reason, reason))
+    return lines
 
 
-def _reason(node: object, action: str) -> str | None:
-    return node.unavailable_reason(action) if isinstance(node, ExplainsActions) else None
+def _reason(node: object, action: str) -> str:
+    return (node.unavailable_reason(action) or "") if isinstance(node, ExplainsActions) else ""
 
 
 class KeySheet(ModalScreen[None]):

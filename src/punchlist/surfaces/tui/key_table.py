@@ -77,7 +77,6 @@ KEYS: Final[tuple[KeyAction, ...]] = (
         ("back", "left", ".Back, if the prompt is empty"),
         ("help", "?", ".Keys, if the prompt is empty"),
         ("edit_queue", "alt+up", ".Change the queued messages"),
-        priority=True,
     ),
     *_actions(
         KeyScope.QUEUE,
@@ -121,7 +120,6 @@ KEYS: Final[tuple[KeyAction, ...]] = (
         KeyScope.SEARCH,
         ("down", "down", ".Next row"),
         ("up", "up", ".Previous row"),
-        ("open", "enter", "Open"),
         ("close", "escape", "Close"),
         priority=True,
     ),

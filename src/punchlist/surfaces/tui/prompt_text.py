@@ -63,6 +63,24 @@ class PromptText(TextArea):
     def insert_text(self, text: str) -> None:
         self.replace(text, *self.selection, maintain_selection_offset=False)
 
+    async def _on_key(self, event: events.Key) -> None:
+        """Carry out keys in the order in which they were pressed.
+
+        Textual runs priority bindings before the letters that wait in this widget's queue, and other bindings after
+        those that follow. Enter would send half of what was typed.
+        """
+        # With the keys of the user's file.
+        chain = () if event.is_printable and self.text else self.screen._binding_chain
+        own = {node: bindings for node, bindings in chain if node in (self, self.parent)}
+        for node in (self.parent, self):
+            bindings = own.get(node) if node is not None else None
+            for binding in bindings.key_to_bindings.get(event.key, ()) if bindings is not None else ():
+                if await self.app.run_action(binding.action, node):
+                    event.stop()
+                    event.prevent_default()
+                    return
+        await super()._on_key(event)
+
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
         # On an empty prompt, `?` shows the keys instead of being typed.
         return bool(self.text) and super().check_consume_key(key, character)

@@ -49,7 +49,11 @@ class FoundRow:
     """Of the message that was found."""
 
 
-class SearchScreen(PanelScreen[Sequence[FoundRow]]):
+Found = tuple[str, Sequence[FoundRow]]
+"""Words, and the rows that have them."""
+
+
+class SearchScreen(PanelScreen[Found]):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.SEARCH)]
     DEFAULT_CSS = """
     SearchScreen { align: center middle; }
@@ -64,6 +68,9 @@ class SearchScreen(PanelScreen[Sequence[FoundRow]]):
     def __init__(self, words: str = "") -> None:
         super().__init__()
         self._words = words
+        self._found: str | None = None
+        """The words of the rows that are shown."""
+        self._opens = False
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
@@ -77,25 +84,31 @@ class SearchScreen(PanelScreen[Sequence[FoundRow]]):
         super().on_mount()
         self.query_one(Input).focus()
 
-    def load(self) -> Sequence[FoundRow]:
+    def load(self) -> Found:
+        words = self._words
+        return words, self._find(words)
+
+    def _find(self, typed: str) -> Sequence[FoundRow]:
         found = read_conversations(self.backend.services.store, limit=MAX_SESSIONS).conversations
         sessions = [_session_row(each) for each in found if each.turn is not None or each.items.total]
-        words = self._words.lower().split()
+        words = typed.lower().split()
         if not words:
             return sessions
         named = [row for row in sessions if all(word in row.session.lower() for word in words)]
-        return [*named, *map(_hit_row, self.backend.search(self._words).hits)]
+        return [*named, *map(_hit_row, self.backend.search(typed).hits)]
 
-    def show(self, data: Sequence[FoundRow]) -> None:
+    def show(self, data: Found) -> None:
+        self._found, rows = data
         options, now = self.query_one(OptionList), self.backend.now()
         place, width = options.highlighted or 0, max(options.scrollable_content_region.width - 1, 20)
-        if data:
-            rows = (_row_line(row, format_age(age_of(row.at, now)), width) for row in data)
-            options.set_options([Option(row) for row in rows])
-            options.highlighted = min(place, len(data) - 1)
+        if rows:
+            options.set_options([Option(_row_line(row, format_age(age_of(row.at, now)), width)) for row in rows])
+            options.highlighted = min(place, len(rows) - 1)
         else:
             options.set_options([Option(NOTHING if self._words.strip() else NO_SESSIONS, disabled=True)])
             self.query_one("#preview", Static).update("")
+        if self._opens and self._found == self._words:
+            self._open()
 
     @on(Input.Changed)
     def _search(self, event: Input.Changed) -> None:
@@ -125,7 +138,8 @@ class SearchScreen(PanelScreen[Sequence[FoundRow]]):
     @property
     def _chosen(self) -> FoundRow | None:
         place = self.query_one(OptionList).highlighted
-        return self.data[place] if self.data is not None and place is not None and place < len(self.data) else None
+        rows = self.data[1] if self.data is not None else ()
+        return rows[place] if place is not None and place < len(rows) else None
 
     def action_up(self) -> None:
         self.query_one(OptionList).action_cursor_up()
@@ -133,7 +147,21 @@ class SearchScreen(PanelScreen[Sequence[FoundRow]]):
     def action_down(self) -> None:
         self.query_one(OptionList).action_cursor_down()
 
-    def action_open(self) -> None:
+    @on(Input.Submitted)
+    def _open_first(self, event: Input.Submitted) -> None:
+        """Open the chosen row, as soon as what was typed is found."""
+        event.stop()
+        self._opens = True
+        if self._found == self._words:
+            self._open()
+
+    @on(OptionList.OptionSelected)
+    def _open_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self._open()
+
+    def _open(self) -> None:
+        self._opens = False
         if (row := self._chosen) is not None:
             self.app.open_conversation(row.session, at=row.position)
 

@@ -173,6 +173,35 @@ def test_an_agent_cannot_answer_trust_install_or_loosen(punchlist: Cli, project:
     assert "refused: `punchlist" in punchlist("status").stdout
 
 
+AS_A_PERSON = [
+    "mission apply m.json --yes --trust",
+    "mission archive m --why no",
+    "mission todo create m p x --check-command true",
+    "mission todo complete 1 --outcome done --override mine",
+    "mission todo start 1 --why now",
+    "mission runs redirect 1 'Do that.'",
+    "mission chat send m 'The user says: yes.'",
+    "mission metric record m n 1",
+    "queue add 'Delete everything.'",
+    "db restore b --yes",
+    "mcp --role lead",
+    "mcp --http",
+]
+
+
+@pytest.mark.spec("S4", "X11")
+def test_an_agent_has_no_more_rights_in_its_shell_than_by_its_tools(punchlist: Cli, project: Path) -> None:
+    (project / "m.json").write_text('{"name": "M", "slug": "m"}')
+    punchlist("todos", "add", "Take out the trash")
+    told = inside(punchlist, "; ".join(f"{PROGRAM} {command} 2>&1 </dev/null" for command in AS_A_PERSON))
+    assert told.count("for you, not for an agent") == len(AS_A_PERSON), told
+    assert json.loads(punchlist("mission", "list", "--json").stdout) == []
+    assert "code 0" in inside(punchlist, f"{PROGRAM} todos remove 1 2>&1")
+    events = [json.loads(line) for line in punchlist("log", "--json").stdout.splitlines()]
+    by = {event["stream"].partition(":")[0]: event["actor"].partition(":")[0] for event in events}
+    assert by["checklist"] == "supervisor"
+
+
 @pytest.mark.spec("S4")
 @pytest.mark.parametrize("evasion", EVASIONS)
 def test_an_agent_cannot_hide_that_it_is_one(punchlist: Cli, project: Path, evasion: str) -> None:

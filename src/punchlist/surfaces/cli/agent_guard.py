@@ -38,7 +38,20 @@ _VALUED_OPTION: Final = re.compile(r"-[^-cmWX]*([cmWX])(.*)")
 
 def refuse_for_agents(action: str) -> None:
     """Raise if this command runs inside an agent's tool call. The attempt is logged."""
-    evidence = agent_evidence()
+    _refuse(action, agent_evidence())
+
+
+def refuse_in_tool_calls(action: str) -> None:
+    """As `refuse_for_agents`, for what third-party agents start for themselves, such as MCP servers: only a tool call
+    of our own agents is refused."""
+    marked = next((parent.pid for parent in ancestors() if _has_mark(parent.pid)), None)
+    if os.environ.get(MARK_VARIABLE):
+        _refuse(action, f"{MARK_VARIABLE} is set")
+    elif marked is not None:
+        _refuse(action, f"its parent process {marked} is a tool call")
+
+
+def _refuse(action: str, evidence: str | None) -> None:
     if evidence is None:
         return
     from punchlist.integrations.hook_log import write_log

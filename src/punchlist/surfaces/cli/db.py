@@ -12,6 +12,7 @@ import typer
 
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import visible
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, confirm, echo_error, supports_ansi
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def restore(
     from punchlist.storage.maintenance import restore as run_restore
     from punchlist.storage.open import connect
 
+    refuse_for_agents("db restore")
     services = cli.services()
     if not yes:
         if not sys.stdin.isatty():

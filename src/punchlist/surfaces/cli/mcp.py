@@ -12,6 +12,7 @@ import typer
 from punchlist.app import Services
 from punchlist.errors import NotFound
 from punchlist.kernel.events import Actor, Role
+from punchlist.surfaces.cli.agent_guard import refuse_in_tool_calls
 from punchlist.surfaces.cli.context import CliContext, SessionOption
 from punchlist.surfaces.cli.offered_lists import OfferedLists
 
@@ -65,6 +66,8 @@ def mcp(
         raise typer.BadParameter("is for a server on standard input and output, without --http", param_hint="--lists")
     if agent is not None and not re.fullmatch(AGENT_NAME, agent):
         raise typer.BadParameter("is no name of an agent: small letters, digits and dashes", param_hint="--for")
+    if http or role not in (ClientRole.SUPERVISOR, ClientRole.WORKER, ClientRole.VIEWER):
+        refuse_in_tool_calls(f"mcp --{'http' if http else f'role {role.value}'}")
     actor = Actor(Role(role.value), agent or "mcp")
     if agent is None:
         services = _bound(cli.services(session), mission, pillar)

@@ -97,6 +97,7 @@ def apply(
     if dry_run:
         cli.show(_apply_json(services, config, preview), "")
         return
+    refuse_for_agents("mission apply")
     commands = actions_needing_trust(config)
     if trust and commands and not yes:
         _echo_commands("The file contains:", commands)
@@ -263,6 +264,7 @@ def show(
 @app.command()
 def archive(cli: CliContext, slug: MissionArgument, why: RequiredReasonOption) -> None:
     """Archive a mission. It stays readable but cannot be changed."""
+    refuse_for_agents("mission archive")
     services = cli.services()
     mission = services.missions.archive(cli.user_scope(services), slug, why)
     cli.show(mission_json(mission, services.mission_todos.capacity(mission.slug)), f"Archived mission {mission.slug}.")

@@ -10,6 +10,7 @@ import typer
 
 from punchlist.errors import IllegalTransition, NotFound
 from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo, echo_json, format_time
 from punchlist.surfaces.cli.options import NO_MISSIONS, OptionalMissionArgument
 
@@ -132,6 +133,7 @@ def send(
     from punchlist.conversations.model import Scope
     from punchlist.missions.model import ChatChannel
 
+    refuse_for_agents("mission chat send")
     services = cli.services()
     content = sys.stdin.read() if text == "-" else text
     conversation = services.conversations.get(_conversation_id(services, chat))

@@ -10,6 +10,7 @@ import typer
 from punchlist.errors import InvalidInput
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, format_time, terminal_width
 from punchlist.surfaces.cli.options import MissionArgument, mission_scope
 from punchlist.surfaces.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
@@ -71,6 +72,7 @@ def record(
     """Record a reading."""
     from punchlist.missions.metrics.status import parse_number
 
+    refuse_for_agents("mission metric record")
     services = cli.services()
     try:
         number = parse_number(value)

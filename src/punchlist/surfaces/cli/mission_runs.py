@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, ListByDefault, format_time
 from punchlist.surfaces.cli.options import MissionArgument, OptionalReasonOption
 
@@ -153,6 +154,7 @@ def redirect(
 
 
 def _control(cli: CliContext, run: str, action: Callable[[Runs, Scope, str], Run]) -> None:
+    refuse_for_agents("mission runs")
     services = cli.services()
     after = action(services.runs, cli.user_scope(services), services.runs.find(run).id)
     note = "; its agent will receive the message" if after.message is not None else ""

@@ -9,6 +9,7 @@ import typer
 from punchlist.claims.lifecycle import DEFAULT_LEASE_SECONDS
 from punchlist.kernel.text import visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo, format_time
 from punchlist.surfaces.cli.mission_todo_edit import app as edit_app
 from punchlist.surfaces.cli.mission_todo_edit import echo_change, identify, update_todo
@@ -133,6 +134,8 @@ def create(
     from punchlist.missions.config.trust import check_name as trust_name
     from punchlist.missions.todos import tool_arguments
 
+    if check_command is not None:
+        refuse_for_agents("mission todo create --check-command")
     services = cli.services()
     slug, new = tool_arguments.parse_create(
         {
@@ -226,6 +229,7 @@ def complete(
     """Complete a todo that is in progress. Its check, if it has one, runs first and must pass."""
     from punchlist.missions.todos import tool_arguments
 
+    refuse_for_agents("mission todo complete")
     services = cli.services()
     values = {"outcome": outcome, "metricsImpacted": metrics, "overrideReason": override}
     request = tool_arguments.parse_completion({**identify(services, todo), **values})

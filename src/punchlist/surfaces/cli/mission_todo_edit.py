@@ -11,6 +11,7 @@ import typer
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import visible
 from punchlist.missions.todos.lifecycle import TodoPriority
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext
 from punchlist.surfaces.cli.options import (
     OptionalReasonOption,
@@ -226,6 +227,7 @@ def unarchive(cli: CliContext, todo: TodoIdArgument, why: RequiredReasonOption) 
 def update_todo(cli: CliContext, services: Services, id_or_suffix: str, **values: Any) -> TodoChange:
     from punchlist.missions.todos.tool_updates import apply_update, parse_update
 
+    refuse_for_agents(f"mission todo {values.get('action', 'edit')}")
     request = parse_update({**identify(services, id_or_suffix), **values})
     return apply_update(services.mission_todos, mission_scope(cli, services), request)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import (
     CliContext,
     ListByDefault,
@@ -50,6 +51,7 @@ def list_waiting(cli: CliContext, session: SessionOption = None) -> None:
 @app.command()
 def add(cli: CliContext, text: TextArgument, session: SessionOption = None) -> None:
     """Queue a message. The session's agent gets it when its turn has ended."""
+    refuse_for_agents("queue add")
     said = _read(text)
     services = cli.in_session(session)
     queue = _queue(services)
@@ -61,6 +63,7 @@ def add(cli: CliContext, text: TextArgument, session: SessionOption = None) -> N
 @app.command()
 def edit(cli: CliContext, message: IdArgument, text: TextArgument, session: SessionOption = None) -> None:
     """Change the text of a queued message; it keeps its place."""
+    refuse_for_agents("queue edit")
     said = _read(text)
     services = cli.in_session(session)
     queue = _queue(services)
@@ -72,6 +75,7 @@ def edit(cli: CliContext, message: IdArgument, text: TextArgument, session: Sess
 @app.command()
 def remove(cli: CliContext, message: IdArgument, session: SessionOption = None) -> None:
     """Remove a queued message."""
+    refuse_for_agents("queue remove")
     services = cli.in_session(session)
     queue = _queue(services)
     scope = cli.user_scope(services)

@@ -112,7 +112,7 @@ def change_todos(cli: CliContext, session: str | None, change: Change, *, check:
     `check` is the command of a check that the change adds: it runs without approval, because a person wrote it.
     """
     services, scope = _open(cli, session)
-    change(services.todos, scope)
+    change(services.todos, _unless_agent(scope))
     if check:
         from punchlist.verification.person_checks import record_person_check
 
@@ -176,12 +176,13 @@ def done(
     change_todos(
         cli,
         session,
-        lambda todos, scope: todos.complete(_unless_agent(scope), number, outcome, reason=reason, fence=fence),
+        lambda todos, scope: todos.complete(scope, number, outcome, reason=reason, fence=fence),
     )
 
 
 def _unless_agent(scope: Scope) -> Scope:
-    """An agent that runs the command in its shell completes an item, but does not accept it."""
+    """An agent that runs the command in its shell changes the list as an agent: it completes an item, but does not
+    accept it."""
     from punchlist.surfaces.cli.agent_guard import agent_evidence
 
     if agent_evidence() is None:

@@ -56,13 +56,25 @@ def test_a_checklist_comes_back_from_our_own_format_with_its_ids(checklists: Che
         [
             {"content": "Build", "activeForm": "Building", "status": "completed"},
             {"content": "Ship", "activeForm": "Shipping", "status": "in_progress", "id": "ship"},
+            {"content": "Sign", "activeForm": "Sign", "status": "pending", "check": {"file": "dist/x.sig"}},
+            {"content": "Fax", "activeForm": "Fax", "status": "cancelled", "reason": "Nobody has one."},
         ],
     )
     entries = through("json", sources.checklist_items(checklists.get("here")))
     decided, made = carry_out(entries, "json", ChecklistTarget(checklists, THERE))
     assert decided.lost == []
-    assert [one.title for one in made] == ["Build", "Ship"]
+    assert [one.title for one in made] == ["Build", "Ship", "Sign", "Fax"]
     assert checklists.get("there").items == checklists.get("here").items
+
+
+@pytest.mark.spec("X6", "V2")
+def test_the_command_of_a_check_is_exported_but_not_imported(checklists: Checklists) -> None:
+    checklists.add(HERE, "Build", check="make", reason="test")
+    entries = through("json", sources.checklist_items(checklists.get("here")))
+    assert entries[0].check == {"command": "make"}
+    decided, _ = carry_out(entries, "json", ChecklistTarget(checklists, THERE))
+    assert [str(loss) for loss in decided.lost] == ["check (only checks of files are imported) of 1 item"]
+    assert checklists.get("there").items[0].verification.check is None
 
 
 @pytest.mark.spec("X6")

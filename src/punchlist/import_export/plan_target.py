@@ -13,7 +13,14 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, IllegalTransition
 from punchlist.import_export.format_limits import COMMON_FIELDS, FormatLimits
 from punchlist.import_export.item import ExchangeItem
-from punchlist.import_export.targets import REASON, ExistingItems, ImportedItem, import_transaction
+from punchlist.import_export.targets import (
+    CHECK_LOST,
+    REASON,
+    ExistingItems,
+    ImportedItem,
+    import_transaction,
+    keep_file_check,
+)
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import visible
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
@@ -48,7 +55,7 @@ class PlanTarget:
         self._scope = scope
         turn = self._conversations.current_turn(scope.conversation_id)
         self._todos = Plans(store).list(self._turn(turn.id), frozenset(PlanStatus)).items if turn else []
-        fields = COMMON_FIELDS | {"blocked_by", "outcome", "waits", "resources"}
+        fields = COMMON_FIELDS | {"blocked_by", "outcome", "waits", "resources", "check"}
         self.limits = FormatLimits(
             "the plan",
             fields | {"owner"} if owners else fields,
@@ -56,6 +63,7 @@ class PlanTarget:
             trims={
                 f"more than {MAX_CONDITIONS} conditions or resources": _limit_conditions,
                 "outcome (the item has not ended)": _drop_open_outcome,
+                CHECK_LOST: keep_file_check,
             },
         )
 
@@ -103,6 +111,7 @@ def _new_todos(items: Sequence[ExchangeItem]) -> list[NewTodo]:
             "agentType": item.owner or None,
             "blockedBy": [{kind: subject} for kind, subject in item.waits],
             "resources": list(item.resources),
+            "check": item.check,
         }
         for item in items
     ]

@@ -12,6 +12,7 @@ from punchlist.missions.todos import pagination
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.plan import condition_repository
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanStatus
+from punchlist.verification.model import Verification, check_json
 
 if TYPE_CHECKING:
     from punchlist.checklist.model import Checklist
@@ -33,8 +34,9 @@ def checklist_items(checklist: Checklist) -> list[ExchangeItem]:
             item.id,
             # Other lists know no dropped items; they are open.
             status=TodoStatus.PENDING if item.status is ChecklistStatus.DROPPED else TodoStatus(item.status.value),
-            active_form=item.active_form,
+            active_form=item.active_form if item.active_form != item.content else "",
             outcome=item.reason,
+            check=_check(item.verification),
         )
         for item in checklist.items
     ]
@@ -76,10 +78,19 @@ def _plan_item(todo: TurnTodo, conditions: Sequence[Condition], ids: set[str]) -
             and condition.status is ConditionStatus.OPEN
         ),
         resources=tuple(subjects.get(ConditionKind.RESOURCE, ())),
+        check=_check(todo.verified()),
         created_at=todo.created_at,
         started_at=todo.started_at or "",
         ended_at=todo.completed_at or "",
     )
+
+
+def _check(verification: Verification) -> dict[str, Any] | None:
+    """The check as an object, which the format has also for commands."""
+    if verification.check is None:
+        return None
+    written = check_json(verification.check)
+    return {"command": written} if isinstance(written, str) else written
 
 
 def mission_items(todos: MissionTodos, mission: str, pillar: str | None) -> list[ExchangeItem]:

@@ -16,6 +16,7 @@ from punchlist.checklist import validation as checklist_validation
 from punchlist.errors import InvalidInput
 from punchlist.import_export.format_limits import FormatLimits, fit_items
 from punchlist.import_export.item import ExchangeItem, Loss, ParsedFile
+from punchlist.kernel.text import excerpt
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.plan.validation import normalized_title
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from punchlist.storage.store import Store, Transaction
 
 REASON: Final = "import"
+CHECK_LOST: Final = "check (only checks of files are imported)"
 _NUMBER: Final = re.compile(r"[0-9.]*")
 
 
@@ -100,14 +102,24 @@ def _limit_in_progress(items: Sequence[ExchangeItem], busy: bool) -> tuple[list[
     return kept, [remark] if changed else []
 
 
+def keep_file_check(item: ExchangeItem) -> ExchangeItem:
+    """A file from elsewhere must not run commands."""
+    return item if item.check is None or "file" in item.check else replace(item, check=None)
+
+
+def _drop_outcome(item: ExchangeItem) -> ExchangeItem:
+    return item if item.status is TodoStatus.CANCELLED else replace(item, outcome="")
+
+
 class ChecklistTarget:
     """Appends items to the checklist in one transaction."""
 
     name = "checklist"
     limits = FormatLimits(
         "the checklist",
-        frozenset({"id", "title", "status", "active_form"}),
-        states={TodoStatus.CANCELLED: None, TodoStatus.BACKLOG: TodoStatus.PENDING},
+        frozenset({"id", "title", "status", "active_form", "outcome", "check"}),
+        states={TodoStatus.BACKLOG: TodoStatus.PENDING},
+        trims={"outcome (only cancelled items have a reason)": _drop_outcome, CHECK_LOST: keep_file_check},
     )
 
     def __init__(self, checklists: Checklists, scope: Scope) -> None:
@@ -146,6 +158,10 @@ class ChecklistTarget:
                 "content": item.title,
                 "activeForm": item.active_form or item.title,
                 "status": item.status.value,
+                # A reason is one line, and a cancelled item needs one.
+                "reason": excerpt(" ".join(item.outcome.split()), checklist_validation.MAX_TEXT_LENGTH)
+                or "Imported as cancelled.",
+                "check": item.check,
                 **({"id": item.id} if is_stable_id(item.id) else {}),
             }
             for item in items

@@ -363,7 +363,7 @@ def test_a_stream_that_breaks_off_is_no_reply(name: str, broken: Break, answer: 
     broken_off = Answer(answer.text, answer.calls, broken=broken)
     failure = failure_of(name, broken_off)
     assert isinstance(failure, ModelBusy)
-    assert str(failure) == "The stream ended early."
+    assert str(failure) == "The server closed the stream before the reply was complete."
 
 
 @every_provider

@@ -146,6 +146,7 @@ def test_people_see_what_happens_and_what_is_left(punchlist: Cli, script: Path) 
     assert done.stdout == "Soon.\n"
     assert done.stderr.endswith(
         "punchlist: Ended as stalled: no progress in 3 continuations. Not finished:\n- Look\n- Write\n"
+        "punchlist: `punchlist run --resume` continues from here.\n"
     )
     assert f"supervisor started with rehearsal:{script.name} (at most 10 continuations)" in done.stderr
     assert "✓ create_todo" in done.stderr

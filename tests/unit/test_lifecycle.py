@@ -48,15 +48,17 @@ def test_a_step_in_the_table_leads_where_the_table_says(state: Door | str, move:
     assert DOOR.advance(state, move, Role.PERSON) is TABLE[state, move]
 
 
-def test_a_step_that_is_not_in_the_table_is_refused_and_says_what_is_possible() -> None:
-    with pytest.raises(IllegalTransition, match=r"^Cannot build a door that is shut\..*: open, brick_up\.$"):
+def test_a_step_that_is_not_in_the_table_is_refused_and_says_from_where_it_is_possible() -> None:
+    with pytest.raises(IllegalTransition, match=r"^Cannot accept a plan todo that is pending; it must be completed\.$"):
+        PLAN.advance(PlanStatus.PENDING, PlanAction.ACCEPT, Role.PERSON)
+    with pytest.raises(IllegalTransition, match=r"^Cannot build a door that is shut\.$"):
         DOOR.advance(Door.SHUT, Move.BUILD, Role.PERSON)
 
 
 def test_nothing_is_possible_after_the_end() -> None:
     assert DOOR.is_final(Door.AJAR)
     assert not DOOR.is_final(Door.SHUT)
-    with pytest.raises(IllegalTransition, match="nothing, it has ended"):
+    with pytest.raises(IllegalTransition, match="it has ended"):
         PLAN.advance(PlanStatus.CANCELLED, PlanAction.START, Role.PERSON)
 
 

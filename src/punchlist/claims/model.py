@@ -64,7 +64,7 @@ class NothingToClaim:
     """When the first lease ends."""
 
     def __str__(self) -> str:
-        parts = [f"{self.claimed} claimed, the first until {self.until}"] if self.claimed else []
+        parts = [f"{self.claimed} claimed, the first until {(self.until or '')[:19]}Z"] if self.claimed else []
         if self.unavailable:
             parts.append(f"{self.unavailable} in progress or waiting")
         return f"No todo is free now: {', '.join(parts)}. Try again later." if parts else "No todo is left to claim."

@@ -34,21 +34,23 @@ class Lifecycle(Generic[S, A]):
     allowed: Mapping[A, Collection[Role]]
 
     def advance(self, state: S | str, action: A, by: Role) -> S:
-        """The state after `action`; raises an error that lists the possible actions."""
+        """The state after `action`; raises an error that names the states from which it is possible."""
         if by not in self.allowed[action]:
             self.check_role(action, by)
         try:
             return self.table[state, action]
         except KeyError:
             refused = f"Cannot {action} {self._name_with_article} that is {state}"
-            made = {target for (source, other), target in self.table.items() if other == action and source != NEW}
-            if state in made:
+            steps = {source: target for (source, other), target in self.table.items() if other == action}
+            steps.pop(NEW, None)
+            if state in steps.values():
                 raise IllegalTransition(f"{refused} already.") from None
-            actions = self.actions_from(state)
-            able = [action for action in actions if by in self.allowed[action]]
-            has_ended = all(self.table[state, action] == state for action in able)
-            possible = "nothing, it has ended" if has_ended else ", ".join(actions)
-            raise IllegalTransition(f"{refused}. Possible actions: {possible}.") from None
+            if all(
+                self.table[state, other] == state for other in self.actions_from(state) if by in self.allowed[other]
+            ):
+                raise IllegalTransition(f"{refused}: it has ended.") from None
+            needed = f"; it must be {' or '.join(steps)}" if steps else ""
+            raise IllegalTransition(f"{refused}{needed}.") from None
 
     def check_role(self, action: A, by: Role) -> None:
         roles = self.allowed[action]

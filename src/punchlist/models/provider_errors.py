@@ -15,7 +15,7 @@ from punchlist.models.providers import ResolvedModel
 if TYPE_CHECKING:
     from punchlist.models.stream_reader import StreamReader
 
-STREAM_BROKEN: Final = "The stream ended early."
+STREAM_BROKEN: Final = "The server closed the stream before the reply was complete."
 _BUSY: Final = {408: "took too long", 409: "reported a conflict", 425: "is not ready", 429: "limits the request rate"}
 _OVERLOADED: Final = (503, 529)
 _MAX_LENGTH: Final = 300

@@ -62,7 +62,7 @@ T = TypeVar("T")
 FAULTS: Final[Mapping[str, ModelError]] = {
     "rate_limit": ModelBusy("Too many requests.", retry_after=0.0),
     "overloaded": ModelBusy("The model is overloaded.", retry_after=0.0),
-    "dropped": ModelBusy("The stream ended early."),
+    "dropped": ModelBusy("The server closed the stream before the reply was complete."),
     "unauthorized": ModelRefused("The key is wrong."),
     "bad_request": ModelRefused("The request is not valid."),
 }
@@ -216,6 +216,10 @@ def load_rehearsal(path: Path) -> RehearsalScript:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{path}{where}: is not valid YAML ({excerpt(str(error.problem), 200)}).") from None
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"{path}: is not valid YAML ({excerpt(str(error), 200)}).") from None
     if isinstance(content, list):

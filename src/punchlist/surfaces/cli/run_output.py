@@ -79,6 +79,8 @@ def finish(cli: CliContext, services: Services, ended: TurnResult, output: RunOu
         echo_error(told)
     if ended.reason is Reason.WAITING:
         echo_error(WAITING)
+    elif ended.reason is not Reason.COMPLETED:
+        echo_error("`punchlist run --resume` continues from here.")
     if strict and ended.reason is Reason.COMPLETED and (all_cancelled(items) or _unproven(items)):
         return NOT_PROVEN
     return EXIT_CODES[ended.reason]

@@ -15,7 +15,8 @@ from punchlist.agent.turn_model import TurnResult
 from punchlist.conversations.model import TurnScope
 from punchlist.kernel.events import Actor, Role
 from punchlist.plan.model import TurnTodo
-from punchlist.verification.model import Mark
+from punchlist.verification.goal import Goal
+from punchlist.verification.model import Check, Mark
 
 STALLS = [says("I'll continue soon.")] * 9
 PERSON = Actor(Role.PERSON, "ann")
@@ -112,3 +113,13 @@ def test_an_agent_without_list_tools_does_not_complete_what_it_takes_over(rehear
     for agent in (BUILT_IN["researcher"], replace(BUILT_IN["researcher"], todo_driven=True)):
         ended = asyncio.run(scene.runtime.run(agent, "Go on.", scene.signal, take_over=first.turn_id))
         assert (ended.reason, [item.title for item in ended.open]) == (Reason.OPEN, ["Look"])
+
+
+@pytest.mark.spec("T14", "V3", "C13")
+def test_a_resumed_turn_keeps_the_goal_of_the_turn_before_it(rehearse: Rehearse) -> None:
+    scene = rehearse(*[says("Done.")] * 9)
+    goal = Goal("", (Check(command="test -f made"),))
+    first = asyncio.run(scene.runtime.run(scene.agent, "Make it.", scene.signal, until=goal))
+    assert (first.reason, "test -f made" in first.why) == (Reason.OPEN, True)
+    again = [resumed(scene) for _ in range(2)]
+    assert [(ended.reason, "test -f made" in ended.why) for ended in again] == [(Reason.OPEN, True)] * 2

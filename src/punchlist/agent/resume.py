@@ -116,7 +116,9 @@ async def resume_session(runtime: AgentRuntime, find_agent: FindAgent, signal: C
     agent = find_agent(last.agent_id)
     if last.open:
         return await runtime.resume(agent, last.id, signal)
-    return await runtime.run(agent, await _new_goal(runtime, last), signal, take_over=last.id, is_planned=True)
+    # Its acceptance criteria hold until they are met.
+    until, goal = await runtime.stored_goal(last.id), await _new_goal(runtime, last)
+    return await runtime.run(agent, goal, signal, take_over=last.id, until=until, is_planned=True)
 
 
 async def turn_to_take_over(runtime: AgentRuntime) -> str | None:

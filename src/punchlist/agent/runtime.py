@@ -139,7 +139,7 @@ class AgentRuntime:
         try:
             request = await self._prepared(request, scope)
             if request.goal is None and request.parent is None:
-                request = replace(request, until=await self._stored_goal(stored.id))
+                request = replace(request, until=await self.stored_goal(stored.id))
             claims = self._claims(request, scope)
             watch = InterruptWatch(self.site.store, stored, request.signal)
             request = replace(request, signal=watch.signal)
@@ -225,7 +225,7 @@ class AgentRuntime:
             self._judge(request, scope, checks),
         )
 
-    async def _stored_goal(self, turn_id: str) -> Goal | None:
+    async def stored_goal(self, turn_id: str) -> Goal | None:
         """The acceptance criteria of a turn that is resumed."""
         messages = await make_bridge(self.site.store)(self.conversations.turn_messages, turn_id)
         return next((decode_goal(message.content) for message in messages if message.kind == GOAL), None)

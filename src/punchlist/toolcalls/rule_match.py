@@ -160,19 +160,25 @@ class CommandInLine:
         return all(any(self._is_word(word, one) for word in rest) for one in wanted)
 
     def _is_word(self, word: str, wanted: str) -> bool:
-        if word == wanted:
+        if word == wanted or (wanted.isdecimal() and word.isdecimal() and int(word) == int(wanted)):
             return True
         if "/" not in word and "/" not in wanted:
             return False
         return self.paths.resolve(wanted) in self.folders.resolve(word)
 
 
+_MAX_CLUSTER: Final = 12
+"""Most letters of options in one word that are looked at for a value."""
+
+
 def _with_values(words: Sequence[str]) -> Iterator[str]:
-    """The words, and the values that are attached to options: `-XPOST` has the value POST."""
+    """The words, and the values that are attached to options: `-XPOST` and `-sXPOST` have the value POST."""
     for word in words:
         yield word
-        if word.startswith("-") and len(word) > 2:
-            yield word.partition("=")[2] if word.startswith("--") else word[2:]
+        if word.startswith("--"):
+            yield word.partition("=")[2]
+        elif word.startswith("-"):
+            yield from (word[at:] for at in range(2, min(len(word), _MAX_CLUSTER)))
 
 
 def _changes_aliases(words: Sequence[str]) -> bool:

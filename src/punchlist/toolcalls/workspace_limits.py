@@ -21,7 +21,7 @@ from punchlist.toolcalls.shell.programs import (
 )
 from punchlist.toolcalls.shell.risky_arguments import may_be_risky
 
-_URL: Final = re.compile(r"(?<![A-Za-z0-9+.-])(?!file:)[A-Za-z][A-Za-z0-9+.-]*://\S*")
+_URL: Final = re.compile(r"(?<![A-Za-z0-9+.-])(?!(?i:file):)[A-Za-z][A-Za-z0-9+.-]*://\S*")
 _SEPARATORS: Final = re.compile(r"[=:,@]")
 _STREAMS: Final = re.compile(r"/dev/(?:null|stdin|stdout|stderr|tty|zero|fd/[0-9]+)\Z")
 _ATTACHED: Final = re.compile(r"-[A-Za-z](?=[/~.])")

@@ -48,6 +48,11 @@ _RISKY: Final = {
     "prettier": "config plugin plugin-search-dir",
     "tsc": "outFile outDir project p build b plugins",
     "rg": "pre hostname-bin",
+    "curl": "o output O remote-name remote-name-all output-dir T upload-file F form d data data-binary data-ascii "
+    "data-urlencode json D dump-header c cookie-jar K config trace trace-ascii stderr libcurl etag-save hsts alt-svc",
+    "wget": "O output-document o output-file a append-output P directory-prefix i input-file e execute post-file "
+    "body-file config use-askpass save-cookies",
+    "node": "e eval p print r require import loader experimental-loader test-reporter-destination",
     "sort": "o output compress-program T temporary-directory files0-from",
     "tree": "o",
     "shuf": "o output",

@@ -102,6 +102,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--lists", choices=("plan", "checklist"), default="plan", help="the list that the agent keeps")
     parser.add_argument("--quick", action="store_true", help="four tasks, one seed, faults none, early and mixed")
     parser.add_argument("--model", metavar="NAME", help="a real model, such as openai-chat:local; slow")
+    parser.add_argument(
+        "--max-seconds", type=float, default=7200.0, metavar="S", help="with --model: start no task after this time"
+    )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default 1)")
     parser.add_argument("--publish", action="store_true", help="write docs/does-it-help.md and .svg")
     parser.add_argument("--no-limits", action="store_true", help="do not fail if a limit is exceeded")
@@ -162,5 +165,5 @@ def _run_real(options: argparse.Namespace, tasks: Sequence[Task]) -> int:
 
     chosen = tasks if options.tasks else load_tasks(REAL_TASKS)
     used: list[Arm] = [arms(options.lists)[name] for name in options.arms]
-    run_real(options.model, chosen, used, options.json)
+    run_real(options.model, chosen, used, options.json, options.max_seconds)
     return 0

@@ -42,22 +42,33 @@ class CountingModel:
         return reply
 
 
-def run_real(name: str, tasks: Sequence[Task], used: Sequence[Arm], results: Path) -> None:
+def run_real(name: str, tasks: Sequence[Task], used: Sequence[Arm], results: Path, seconds: float) -> None:
+    """Run each task in all arms before the next one, so that a run that is cut short still compares the same tasks.
+
+    After `seconds`, no further task is started. The results so far are kept after each run.
+    """
     outcomes: list[Outcome] = []
-    for arm in used:
-        for task in tasks:
+    started = perf_counter()
+    results.parent.mkdir(parents=True, exist_ok=True)
+    for task in tasks:
+        if perf_counter() - started > seconds:
+            print(f"{task.name}: not started, {seconds:.0f} s are over", flush=True)
+            continue
+        for arm in used:
             outcome = _run(name, task, arm)
             outcomes.append(outcome)
-            print(
-                f"{arm.name:10} {task.name:20} {outcome.passed}/{outcome.steps} steps, {outcome.tokens:,} tokens, "
-                f"{outcome.requests} requests, {outcome.reason}, {outcome.seconds:.0f} s",
-                flush=True,
-            )
-        mine = [outcome for outcome in outcomes if outcome.arm == arm.name]
-        passed, steps = sum(run.passed for run in mine), sum(run.steps for run in mine)
-        print(f"{arm.name:10} {'together':20} {passed}/{steps} steps, {sum(run.tokens for run in mine):,} tokens")
-    results.parent.mkdir(parents=True, exist_ok=True)
-    results.write_text(json.dumps({"model": name, "runs": [asdict(run) for run in outcomes]}, indent=1) + "\n")
+            print(f"{arm.name:10} {_line(task.name, [outcome])}, {outcome.reason}", flush=True)
+            data = {"model": name, "runs": [asdict(run) for run in outcomes]}
+            results.write_text(json.dumps(data, indent=1) + "\n")
+    for arm in used:
+        print(f"{arm.name:10} {_line('together', [outcome for outcome in outcomes if outcome.arm == arm.name])}")
+
+
+def _line(what: str, runs: Sequence[Outcome]) -> str:
+    passed, steps = sum(run.passed for run in runs), sum(run.steps for run in runs)
+    tokens, requests = sum(run.tokens for run in runs), sum(run.requests for run in runs)
+    seconds = sum(run.seconds for run in runs)
+    return f"{what:20} {passed}/{steps} steps, {tokens:,} tokens, {requests} requests, {seconds:.0f} s"
 
 
 def _run(name: str, task: Task, arm: Arm) -> Outcome:

@@ -71,6 +71,9 @@ def test_the_check_decides_and_three_attempts_are_the_end(rehearse: Rehearse) ->
     assert [item.status for item in ended.items] == ["cancelled"]
     attempts = [turn for turn in scene.runtime.conversations.turns("s") if turn.parent_turn_id == ended.turn_id]
     assert len(attempts) == 3
+    # An attempt ends when its check has failed three times in the same way: it may be wrong.
+    assert len(scene.asked) == 1 + 3 * 3 + 1
+    assert "its check failed 3 times in the same way" in str(scene.asked[4].messages[0])
 
 
 @pytest.mark.spec("V5", "C10")

@@ -13,14 +13,19 @@ from punchlist.kernel.text import raw_problem
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
 from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext
 from punchlist.verification.model import NO_VERIFICATION, CheckResult, Verification
+from punchlist.verification.output import stable_output
 
 MAX_TEXT_LENGTH: Final = 20_000
+MAX_SAME_FAILURES: Final = 3
+"""Claims refused by the same output of the check, in a row, after which the attempt ends."""
 
 
 class ItemExit(StrEnum):
     FINISHED = "finished"
     CANNOT = "cannot"
     NEEDS_PERSON = "needs_person"
+    FAILED = "failed"
+    """The attempt ended because the check kept failing in the same way."""
 
 
 _EXITS: Final = {
@@ -46,6 +51,7 @@ class ItemTask:
         self.text = ""
         self.failed_check: CheckResult | None = None
         """The last failed run of the item's check."""
+        self._same_failures = 0
 
     @property
     def texts(self) -> Sequence[str]:
@@ -61,6 +67,13 @@ class ItemTask:
         kind = "verdict" if self.item.list == "verdict" else "item"
         item = OpenItem(self.item.id, self.item.title, in_progress=True, list=kind)
         return ListState((item,) if self.exit is None else (), version=self.exit)
+
+    def check_failed(self, result: CheckResult) -> None:
+        before, self.failed_check = self.failed_check, result
+        is_same = before is not None and stable_output(before.output) == stable_output(result.output)
+        self._same_failures = self._same_failures + 1 if is_same else 1
+        if self._same_failures >= MAX_SAME_FAILURES:
+            self.leave(ItemExit.FAILED, f"its check failed {MAX_SAME_FAILURES} times in the same way: {result.output}")
 
     def leave(self, exit: ItemExit, text: str) -> None:
         self.exit, self.text = exit, text
@@ -119,7 +132,7 @@ class ItemClaims(ClaimSource):
         self._task.leave(ItemExit.FINISHED, text.strip() or "Its check passes.")
 
     async def check_failed(self, claim: CompletionClaim, result: CheckResult) -> None:  # noqa: ARG002
-        self._task.failed_check = result
+        self._task.check_failed(result)
 
     def verified(self, claim: CompletionClaim, verification: Verification) -> None:  # noqa: ARG002
         self._task.verification = verification

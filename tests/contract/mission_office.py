@@ -71,7 +71,11 @@ class Office:
 
     def work(self, mode: Mode = Mode.YOLO) -> None:
         """A worker that ends when no run can continue."""
-        asyncio.run(asyncio.wait_for(self.worker(mode).run(until_idle=True), PATIENCE))
+        try:
+            asyncio.run(asyncio.wait_for(self.worker(mode).run(until_idle=True), PATIENCE))
+        except TimeoutError:
+            runs = [f"{run.kind} {run.status} {run.why}" for run in self.services.runs.list()]
+            raise AssertionError(f"the worker is not idle: {runs}\n{self.said[-20:]}") from None
 
     def worker(self, mode: Mode = Mode.YOLO) -> Worker:
         return self.services.worker(self._model, mode, slots=4, report=self.said.append)
@@ -85,7 +89,8 @@ class Office:
 
 def last_words(request: ModelRequest) -> str:
     """The newest message of a person or the loop, without the state."""
-    return next((each.text for each in reversed(request.messages) if isinstance(each, UserText)), "")
+    texts = (each.text for each in reversed(request.messages) if isinstance(each, UserText))
+    return next((text for text in texts if not text.startswith("<state>")), "")
 
 
 def words(request: ModelRequest) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import StoppedClock
-from tests.contract.mission_office import Office, call, has_results, last_words, words
-from tests.contract.missions import BUILD, ONBOARDING
+from tests.contract.mission_office import Office, call, has_results, last_words
+from tests.contract.missions import BUILD
 
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import NoticeKind
+from punchlist.engine.workflows.cycle import MAX_RESTING
 from punchlist.errors import IllegalTransition
 from punchlist.missions.model import MissionScope
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
@@ -22,6 +23,7 @@ from punchlist.runs.model import RunKind
 from punchlist.toolcalls.policy import Mode
 
 Open = Callable[..., Office]
+REVIEW = "## Mission Review Cycle"
 
 
 @pytest.fixture
@@ -88,41 +90,74 @@ def test_the_lead_resumes_an_idle_todo_with_a_message_and_the_question_is_closed
     assert team.todos.get(todo.id).status is TodoStatus.COMPLETED
 
 
-@pytest.mark.spec("M12")
-def test_an_unanswered_approval_stops_neither_other_pillars_nor_later_cycles(office: Open) -> None:
-    """It is never answered, for 40 days."""
+@pytest.mark.spec("M8", "M12")
+def test_an_unanswered_approval_stops_only_its_own_run(office: Open) -> None:
+    """Work on a todo and an answer in a chat wait for 40 days; everything else goes on in the same chats."""
 
     def answers(agent: str, request: ModelRequest) -> Reply:
-        text = words(request)
-        if agent == "pillar-owner" and ("Execute: Deploy" in text or "Please deploy" in text):
+        asked = last_words(request)
+        if has_results(request):
+            return Reply("It is done.")
+        if agent == "pillar-owner" and asked.startswith(("Execute: Deploy", "Please deploy")):
             return call("run_command", command="make deploy")
+        if asked.startswith("Review: "):
+            todo_id = asked.partition("todoId ")[2][:36]
+            return call("mission_todo_complete", missionSlug=team.slug, todoId=todo_id, outcome="It is done.")
         return Reply("Noted.")
 
     ours = office(answers, cadence={"cron": "0 9 * * *", "timezone": "UTC"})
-    team, pillars = ours.team, ours.team.pillars
-    chats = MessageQueue(team.store)
-    person = team.person.actor
-    team.todo_in(TodoStatus.IN_PROGRESS, "Deploy")
-    chats.add(MissionScope(pillars[BUILD].conversation_id, person), "Please deploy.")
+    team, build, runs = ours.team, ours.team.pillars[BUILD], ours.services.runs
+    chats, person = MessageQueue(team.store), team.person.actor
+    deploy = team.todo_in(TodoStatus.IN_PROGRESS, "Deploy")
+    chats.add(MissionScope(build.conversation_id, person), "Please deploy.")
     ours.work(Mode.DEFAULT)
-    waiting = [run for run in ours.services.runs.list() if run.status is RunStatus.WAITING]
-    assert {run.kind for run in waiting} == {RunKind.EXECUTE, RunKind.CHAT}
     for _ in range(4):
         ours.clock.advance(days=10)
         ours.work(Mode.DEFAULT)
-        # A cycle gives planning that cannot start ten minutes.
+    waiting = {run.kind: run for run in runs.list() if run.status is RunStatus.WAITING}
+    assert set(waiting) == {RunKind.EXECUTE, RunKind.CHAT}
+    asked = {item.run_id: item.todo_id for item in ours.services.inbox.list()}
+    assert asked == {waiting[kind].id: waiting[kind].todo_id for kind in waiting}
+    ended = runs.list(ended=True, limit=500)
+    assert [run.status for run in ended if run.kind is RunKind.CYCLE] == [RunStatus.DONE] * 4
+    planned = Counter(run.pillar_id for run in ended if run.kind is RunKind.PLAN and run.status is RunStatus.DONE)
+    assert planned == {pillar.id: 4 for pillar in team.pillars.values()}
+    other = team.todo_in(TodoStatus.IN_PROGRESS, "Measure")
+    for chat in (build.todo_conversation_id, build.conversation_id, team.mission.conversation_id):
+        chats.add(MissionScope(chat, person), "Hello?")
+    ours.work(Mode.DEFAULT)
+    assert team.todos.get(other.id).status is TodoStatus.COMPLETED
+    assert [runs.get(run.id).status for run in waiting.values()] == [RunStatus.WAITING] * 2
+    for chat in (build.todo_conversation_id, build.conversation_id, team.mission.conversation_id):
+        assert chats.pending(chat) == []
+        assert "Noted." in ours.services.conversations.messages(chat)[-1].content
+    for item in ours.services.inbox.list():
+        ours.services.inbox.answer(team.person, str(item.number), "approve")
+    ours.work(Mode.DEFAULT)
+    assert [runs.get(run.id).status for run in waiting.values()] == [RunStatus.DONE] * 2
+    assert team.todos.get(deploy.id).status is TodoStatus.COMPLETED
+
+
+@pytest.mark.spec("M12")
+def test_unanswered_questions_of_planning_do_not_add_up(office: Open) -> None:
+    """An owner that asks in every cycle has three open questions at most; then its pillar is skipped, which is said."""
+
+    def answers(agent: str, request: ModelRequest) -> Reply:
+        asked = last_words(request)
+        if asked.startswith(REVIEW):
+            prompts.append(asked)
+        asks = agent == "pillar-owner" and "Build Performance pillar" in asked
+        return call("run_command", command="make plan") if asks else Reply("Noted.")
+
+    prompts: list[str] = []
+    ours = office(answers, cadence={"cron": "0 9 * * *", "timezone": "UTC"})
+    for _ in range(5):
+        ours.clock.advance(days=1)
+        ours.work(Mode.DEFAULT)
+        # A cycle gives planning that waits ten minutes.
         ours.clock.advance(minutes=11)
         ours.work(Mode.DEFAULT)
-    cycles = [run for run in ours.services.runs.list(ended=True, limit=500) if run.kind is RunKind.CYCLE]
-    assert [run.status for run in cycles] == [RunStatus.DONE] * 4
-    planned = [run for run in ours.services.runs.list(ended=True, limit=500) if run.kind is RunKind.PLAN]
-    assert sum(run.status is RunStatus.DONE and run.pillar_id == pillars[ONBOARDING].id for run in planned) == 4
-    reviews = ours.services.conversations.messages(team.mission.conversation_id)
-    told = [
-        message.content for message in reviews if message.kind == NoticeKind.CYCLE_REPORT and message.role == "user"
-    ]
-    assert "skipped" in told[-1]
-    chats.add(MissionScope(pillars[ONBOARDING].conversation_id, person), "Hello?")
-    ours.work(Mode.DEFAULT)
-    answered = ours.services.conversations.messages(pillars[ONBOARDING].conversation_id)
-    assert "Noted." in answered[-1].content
+    waiting = [run for run in ours.services.runs.list() if run.status is RunStatus.WAITING]
+    assert [run.kind for run in waiting] == [RunKind.PLAN] * MAX_RESTING
+    assert len(prompts) == 5
+    assert all("skipped: its planning run" in prompt for prompt in prompts)

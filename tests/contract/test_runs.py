@@ -41,7 +41,7 @@ MOVES: Final[dict[str, dict[str, str]]] = {
     "begin": {"dispatched": "running", **{state: state for state in OWNED}},
     "at": {state: state for state in OWNED},
     "spend": {state: state for state in OWNED},
-    "wait": {"running": "waiting"},
+    "wait": {"running": "waiting", "waiting": "waiting"},
     "wake": {"waiting": "running"},
     "ask": {state: state for state in OPEN},
     "pause": {"running": "paused", "waiting": "paused"},

@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -28,11 +29,13 @@ from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.model_resolver import ModelResolver
 from punchlist.app import Services
 from punchlist.config import load
+from punchlist.engine import liveness
 from punchlist.engine.periodic import enqueue_cycle
 from punchlist.kernel.events import Actor, Role
 from punchlist.missions.config import file
 from punchlist.missions.model import MissionScope
 from punchlist.models.model import Model
+from punchlist.runs import workers
 from punchlist.toolcalls.policy import Mode
 
 SLUG: Final = "developer-experience"
@@ -55,6 +58,8 @@ class Task:
     until_idle: bool = True
     mode: str = "yolo"
     slots: int = 8
+    lease: float | None = None
+    """Seconds after which it takes over the runs of a worker that does nothing."""
     simulated: bool = False
     """Its clock is moved and its model is scripted: see `long_mission.py`."""
 
@@ -98,6 +103,9 @@ async def work(task: Task) -> None:
     def tell(line: str) -> None:
         print(f"{os.getpid()}: {line}", flush=True)
 
+    if task.lease is not None:
+        liveness.LEASE_SECONDS = task.lease  # type: ignore[misc]
+        workers.RENEWAL = timedelta(seconds=task.lease / 4)  # type: ignore[misc]
     ours = house.worker(casting, Mode(task.mode), slots=task.slots, report=tell)
     if task.simulated:
         count_passes(ours, Path(task.folder))
@@ -169,9 +177,14 @@ def until(condition: Callable[[], object], what: str | Callable[[], str], patien
 class Nursery:
     """Where workers are born."""
 
-    def __init__(self) -> None:
+    def __init__(self, *prefix: str) -> None:
+        """`prefix` is a command that starts another one, for example on a simulated host."""
         self._process = subprocess.Popen(
-            module("tests.faults.mission_worker"), cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*prefix, *module("tests.faults.mission_worker")],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self._ended: dict[int, int] = {}
         self._born: list[Life] = []

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
+from punchlist.agent.answer import AnswerText
 from punchlist.agent.chat_summary import (
     NOTICE_KINDS,
     ChatSummary,
@@ -26,6 +27,7 @@ from punchlist.agent.chat_summary import (
 from punchlist.agent.context import CHARACTERS_PER_TOKEN, message_length
 from punchlist.agent.context_summary import shortened
 from punchlist.agent.earlier_turns import WINDOW_SHARE, turn_messages
+from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import ChatEntry
 from punchlist.conversations.service import Conversations
 from punchlist.errors import PunchlistError, StoreDamaged
@@ -38,6 +40,7 @@ MAX_PROMPT_LENGTH: Final = 500
 """Of a request that the program wrote: its data is outdated, the state of the mission is in every request."""
 MAX_TEXT_LENGTH: Final = 4_000
 PAGE: Final = 1_000
+_CONTINUED: Final = "(An earlier turn, which had waited, was continued.)"
 _UNREADABLE: Final = "(this entry cannot be read)"
 
 
@@ -64,7 +67,7 @@ class ChatMemory:
         before = self._conversations.first_position(turn_id)
         page, size = self._page(conversation_id, agent, position, turn_id, PAGE), PAGE
         while len(page) == size:
-            # Only the last turn of a full page can be incomplete: one run works in a chat at a time.
+            # The last turn of a full page can be incomplete. So can one that waited; its rest is an entry of its own.
             entries = _remembered(page)
             turns = [number for number, entry in enumerate(entries) if entry.is_turn]
             count = clean_cut([entry.span for entry in entries], turns[-1] if turns else len(entries))
@@ -114,9 +117,9 @@ def _remembered(page: Sequence[ChatEntry]) -> list[_Remembered]:
 
 
 def _remember(group: Sequence[ChatEntry]) -> _Remembered:
-    first = group[0].message
+    first, turn = group[0].message, group[0].turn
     try:
-        messages = turn_messages(group, MAX_TEXT_LENGTH)
+        messages = turn_messages(group, MAX_TEXT_LENGTH) or _rest_of_turn(group)
     except StoreDamaged:
         messages = [UserText(_UNREADABLE, from_person=False)]
     by_program = first.turn_id is not None and first.kind in NOTICE_KINDS
@@ -124,8 +127,21 @@ def _remember(group: Sequence[ChatEntry]) -> _Remembered:
     if by_program and messages and isinstance(messages[0], UserText):
         messages[0] = UserText(shortened(messages[0].text, MAX_PROMPT_LENGTH), from_person=False)
     request = "" if by_program or not messages else _request(group, messages)
-    span = Span(first.position, group[-1].message.position, sum(map(message_length, messages)))
+    # A turn that waits may go on months later. What it says then is an entry of its own.
+    last = first if turn is not None and turn.open else group[-1].message
+    span = Span(first.position, last.position, sum(map(message_length, messages)))
     return _Remembered(span, messages, FoldedEntry(first.created_at, first.kind, request, answer), bool(first.turn_id))
+
+
+def _rest_of_turn(group: Sequence[ChatEntry]) -> list[Message]:
+    """What a turn said after its beginning was folded."""
+    answer = AnswerText()
+    for entry in group:
+        if isinstance(message := from_stored(entry.message), Reply):
+            answer.add(message)
+    return (
+        [UserText(_CONTINUED, from_person=False), Reply(shortened(answer.text, MAX_TEXT_LENGTH))] if answer.text else []
+    )
 
 
 def _request(group: Sequence[ChatEntry], messages: Sequence[Message]) -> str:

@@ -195,8 +195,7 @@ async def is_resumable(runtime: AgentRuntime, turn_id: str) -> bool | None:
     """Whether a waiting turn has anything to do again; None if the turn has ended."""
     call, store, session = make_bridge(runtime.site.store), runtime.site.store, runtime.site.scope
     scope = TurnScope(session.conversation_id, session.actor, turn_id)
-    turn = await call(runtime.conversations.current_turn, scope.conversation_id)
-    if turn is None or turn.id != turn_id:
+    if not (await call(runtime.conversations.turn, turn_id)).open:
         return None
     lists = await call(runtime.lists(scope).read)
     if await asyncio.to_thread(_awaits_approval, runtime, Approvals(store), scope):

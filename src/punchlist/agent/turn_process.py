@@ -130,14 +130,12 @@ def interrupt_turn(
     """
     scope = Scope(session, actor or Actor(Role.PERSON, current_user()))
     with services.store.read() as tx:
-        runs = run_repository.open_in_chat(tx, scope.conversation_id)
-        turn = repository.find_open_turn(tx, scope.conversation_id)
-    if turn is None:
-        return None
-    run = next((run for run in runs if run.turn_id == turn.id and run.status is not RunStatus.QUEUED), None)
-    if run is not None:
+        runs = [run for run in run_repository.open_in_chat(tx, scope.conversation_id) if run.turn_id is not None]
+    if runs:
+        # The one that works; if none does, the one that came last.
+        run = next((run for run in runs if run.status is RunStatus.RUNNING), runs[-1])
         services.runs.stop(scope, run.id, reason)
-        return services.conversations.turn(turn.id)
+        return services.conversations.turn(str(run.turn_id))
     turn = request_interrupt(services.store, scope, reason)
     if turn is not None and not turn.open:
         _deny_approvals(services, scope, reason)

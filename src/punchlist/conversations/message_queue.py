@@ -99,25 +99,27 @@ class MessageQueue:
         with self._store.write() as tx:
             return self._advance(tx, scope, self._locked(tx, scope, id), QueueAction.WITHDRAW)
 
-    def deliver(self, scope: Scope, *, owner: str | None = None) -> DeliveredMessage | None:
+    def deliver(self, scope: Scope, *, owner: str | None = None, run_id: str | None = None) -> DeliveredMessage | None:
         """Start a turn with the first queued message; None if the queue is empty or a turn is open.
 
-        `owner` is the process that works on the turn.
+        `owner` is the process that works on the turn, `run_id` the run that it belongs to.
         """
         if not self.pending(scope.conversation_id):
             return None
         with self._store.write() as tx:
-            return self.deliver_next(tx, scope, owner=owner)
+            return self.deliver_next(tx, scope, owner=owner, run_id=run_id)
 
-    def deliver_next(self, tx: Transaction, scope: Scope, *, owner: str | None = None) -> DeliveredMessage | None:
+    def deliver_next(
+        self, tx: Transaction, scope: Scope, *, owner: str | None = None, run_id: str | None = None
+    ) -> DeliveredMessage | None:
         """As `deliver`, in the caller's transaction."""
         id = scope.conversation_id
-        if repository.lock_conversation(tx, id) is None or repository.find_open_turn(tx, id) is not None:
+        if repository.lock_conversation(tx, id) is None or repository.find_open_turn(tx, id, run_id) is not None:
             return None
         first = next(iter(repository.queued_messages(tx, id, limit=1)), None)
         if first is None:
             return None
-        turn = self._conversations.ensure_turn(tx, scope, reason="a queued message")
+        turn = self._conversations.ensure_turn(tx, scope, reason="a queued message", run_id=run_id)
         if owner is not None:
             turn = set_turn_owner(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} works on it")
         message = repository.add_message(tx, id, MessageRole.USER.value, first.content, turn_id=turn.id)

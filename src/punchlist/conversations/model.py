@@ -54,6 +54,8 @@ class StoredTurn(NamedTuple):
     ended_at: str | None
     owner: str | None = None
     """The process that works on the turn; None when no process does."""
+    run_id: str | None = None
+    """The run that the turn, or the one that delegated it, belongs to; None in a session."""
 
     @property
     def open(self) -> bool:

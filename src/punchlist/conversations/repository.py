@@ -44,8 +44,6 @@ _TURN: Final = select("turns", StoredTurn._fields)
 _MESSAGE: Final = select("messages", Message._fields)
 _TRACE: Final = select("traces", Trace._fields)
 _QUEUED_MESSAGE: Final = select("queued_messages", QueuedMessage._fields)
-SEARCHED_MESSAGES: Final = 1_000
-"""`messages_mentioning` searches this many messages at the end."""
 _IN_CONVERSATION: Final = "WHERE conversation_id = :conversation_id"
 
 # --- conversations ---------------------------------------------------------------------------------------------
@@ -79,10 +77,9 @@ def _overview(tx: Transaction, conversation: Conversation) -> ConversationOvervi
 find_turn: Final = SelectOne(StoredTurn._make, f"{_TURN} WHERE id = :id")
 lock_turn: Final = SelectOne(StoredTurn._make, f"{_TURN} WHERE id = :id", lock=ROW_LOCK)
 """The turn, locked against other writers until the transaction ends."""
-find_open_turn: Final = SelectOne(
-    StoredTurn._make, f"{_TURN} {_IN_CONVERSATION} AND ended_at IS NULL AND parent_turn_id IS NULL"
-)
-"""The open top-level turn."""
+_OPEN_TOP_TURN: Final = f"{_TURN} {_IN_CONVERSATION} AND ended_at IS NULL AND parent_turn_id IS NULL"
+_find_open_turn: Final = SelectOne(StoredTurn._make, f"{_OPEN_TOP_TURN} AND run_id IS NULL")
+_find_open_turn_of_run: Final = SelectOne(StoredTurn._make, f"{_OPEN_TOP_TURN} AND run_id = :run_id")
 # A worker's turn does not show the state of the conversation.
 last_top_turn: Final = SelectOne(
     StoredTurn._make,
@@ -103,6 +100,13 @@ _open_child_turns: Final = SelectAll(
 )
 add_turn: Final = insert("turns", StoredTurn._fields)
 UPDATE_TURN: Final = update("turns", ("ended_at", "end_reason", "owner"), where="id = :turn_id AND ended_at IS NULL")
+
+
+def find_open_turn(tx: Transaction, conversation_id: str, run_id: str | None = None) -> StoredTurn | None:
+    """The open top-level turn of a session, or of a run in a chat of a mission."""
+    if run_id is not None:
+        return _find_open_turn_of_run(tx, conversation_id, run_id)
+    return _find_open_turn(tx, conversation_id)
 
 
 def update_turn(tx: Transaction, before: StoredTurn, changes: dict[str, Any]) -> StoredTurn | None:
@@ -141,10 +145,15 @@ last_message: Final = SelectOne(
 last_message_of_kind: Final = SelectOne(
     Message._make, f"{_MESSAGE} {_IN_CONVERSATION} AND kind = :kind ORDER BY position DESC LIMIT 1"
 )
-MENTIONING: Final = Statement(
-    f"{_MESSAGE} {_IN_CONVERSATION} AND position > :after AND turn_id IS NULL "
-    "AND substr(content, 1, 500) LIKE :pattern ORDER BY position DESC LIMIT :limit"
+_ABOUT_TODOS: Final = (NoticeKind.TODO_RESULT, NoticeKind.TODO_ERROR, NoticeKind.TODO_FEEDBACK)
+# The first conditions are those of a partial index.
+about_todo: Final = SelectAll(
+    Message._make,
+    f"{_MESSAGE} WHERE turn_id IS NULL AND substr(content, 1, 6) = '[TODO ' "
+    "AND substr(content, 1, 42) = '[TODO ' || :todo_id AND created_at >= :since "
+    f"AND kind IN ({literals(_ABOUT_TODOS)}) ORDER BY position DESC LIMIT :limit",
 )
+"""The notices about a mission todo, newest first: reports, errors and feedback begin with its id."""
 # The messages of the person's agent, without those of its workers.
 RECENT: Final = Statement(
     f"{_MESSAGE} JOIN turns ON turns.id = messages.turn_id "
@@ -193,14 +202,6 @@ all_traces: Final = SelectAll(
     f"{_TRACE} JOIN turns ON turns.id = traces.turn_id WHERE turns.conversation_id = :conversation_id "
     "ORDER BY traces.started_at, traces.id",
 )
-
-
-def messages_mentioning(tx: Transaction, conversation_id: str, id: str, limit: int) -> list[Message]:
-    """Messages outside turns with an id near their start, among the last `SEARCHED_MESSAGES`; newest first."""
-    last = last_message(tx, conversation_id)
-    after = last.messages - SEARCHED_MESSAGES if last else 0
-    found = tx.all(MENTIONING, conversation_id=conversation_id, after=after, pattern=f"%{id}%", limit=limit)
-    return [Message(*row) for row in found]
 
 
 def recent_messages(tx: Transaction, conversation_id: str, limit: int, *, except_turn: str = "") -> list[Message]:

@@ -93,15 +93,18 @@ class Conversations:
         with self._store.write() as tx:
             return self.ensure_turn(tx, scope, reason=reason)
 
-    def current_turn(self, conversation_id: str) -> StoredTurn | None:
-        """The open turn of a conversation, if there is one."""
+    def current_turn(self, conversation_id: str, run_id: str | None = None) -> StoredTurn | None:
+        """The open turn of a session, or of a run in a chat; None if no turn is open."""
         with self._store.read() as tx:
-            return repository.find_open_turn(tx, conversation_id)
+            return repository.find_open_turn(tx, conversation_id, run_id)
 
-    def ensure_turn(self, tx: Transaction, scope: Scope, *, reason: str = "first use") -> StoredTurn:
+    def ensure_turn(
+        self, tx: Transaction, scope: Scope, *, reason: str = "first use", run_id: str | None = None
+    ) -> StoredTurn:
         """As `open_turn`, in the caller's transaction."""
         self.ensure(tx, scope)
-        return repository.find_open_turn(tx, scope.conversation_id) or self._begin(tx, scope, reason)
+        found = repository.find_open_turn(tx, scope.conversation_id, run_id)
+        return found or self._begin(tx, scope, reason, run_id=run_id)
 
     def begin_turn(
         self,
@@ -113,8 +116,9 @@ class Conversations:
         request: NewMessage | None = None,
         abandoned: bool = False,
         fence: Fence | None = None,
+        run_id: str | None = None,
     ) -> StoredTurn:
-        """Start a turn: below `parent`, or after ending the open one.
+        """Start a turn: below `parent`, or after ending the open one of the session or the run.
 
         `owner` is the process that works on it, `request` its first message. `abandoned` means that no process works
         on the open turn, whatever its owner says.
@@ -124,12 +128,12 @@ class Conversations:
             if fence is not None:
                 fence(tx)
             if parent is not None:
-                self._own_turn(tx, scope, parent)
-            elif open_turn := repository.find_open_turn(tx, scope.conversation_id):
+                run_id = self._own_turn(tx, scope, parent).run_id
+            elif open_turn := repository.find_open_turn(tx, scope.conversation_id, run_id):
                 if not abandoned:
                     check_unowned(open_turn)
                 end_turn(tx, scope, open_turn, reason)
-            turn = self._begin(tx, scope, reason, parent, owner)
+            turn = self._begin(tx, scope, reason, parent, owner, run_id)
             if request is not None:
                 [message] = repository.add_messages(tx, scope.conversation_id, turn.id, [request])
                 event_log.append(tx, message_change(scope, message))
@@ -150,14 +154,14 @@ class Conversations:
                 check_unowned(turn)
             return set_turn_owner(tx, scope, turn, TurnAction.TAKE, owner, reason=f"process {owner} resumes it")
 
-    def end_turn(self, scope: Scope, *, reason: str) -> StoredTurn | None:
+    def end_turn(self, scope: Scope, *, reason: str, run_id: str | None = None) -> StoredTurn | None:
         """End the open turn; its unfinished items keep their status (T14). None if no turn is open."""
         if problem := text.line_problem(reason, max_length=MAX_TITLE_LENGTH):
             raise InvalidInput(f"reason: {problem}")
         with self._store.write() as tx:
             if not repository.lock_conversation(tx, scope.conversation_id):
                 return None
-            turn = repository.find_open_turn(tx, scope.conversation_id)
+            turn = repository.find_open_turn(tx, scope.conversation_id, run_id)
             return end_turn(tx, scope, turn, reason.strip()) if turn else None
 
     def turn(self, turn_id: str) -> StoredTurn:
@@ -178,10 +182,16 @@ class Conversations:
             return repository.child_turns(tx, scope.conversation_id, scope.turn_id)
 
     def _begin(
-        self, tx: Transaction, scope: Scope, reason: str, parent: str | None = None, owner: str | None = None
+        self,
+        tx: Transaction,
+        scope: Scope,
+        reason: str,
+        parent: str | None = None,
+        owner: str | None = None,
+        run_id: str | None = None,
     ) -> StoredTurn:
         status = TURN.advance(NEW, TurnAction.BEGIN, scope.actor.role)
-        turn = StoredTurn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None, owner)
+        turn = StoredTurn(new_id(), scope.conversation_id, parent, scope.agent_id, None, tx.now(), None, owner, run_id)
         repository.add_turn(tx, turn)
         begun = conversation_change(scope, TurnAction.BEGIN, turn.id, reason, turn._asdict(), to_status=status)
         event_log.append(tx, begun)
@@ -275,10 +285,10 @@ class Conversations:
         with self._store.read() as tx:
             return repository.last_message(tx, conversation_id)
 
-    def mentioning(self, conversation_id: str, id: str, limit: int) -> list[Message]:
-        """The recent messages outside turns that mention an id near their start, oldest first."""
+    def about_todo(self, todo_id: str, *, since: str = "", limit: int = 200) -> list[Message]:
+        """The last reports, errors and feedback about a mission todo, oldest first."""
         with self._store.read() as tx:
-            return repository.messages_mentioning(tx, conversation_id, id, limit)[::-1]
+            return repository.about_todo(tx, todo_id=todo_id, since=since, limit=limit)[::-1]
 
 
 PARENT_ENDED: Final = "cancelled: the turn that delegated it has ended"

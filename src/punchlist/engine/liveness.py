@@ -3,12 +3,18 @@
 On SQLite this is a lock on a file named after the worker, beside the database; the operating system releases it when
 the process dies. On PostgreSQL it is an advisory lock on a dedicated connection; the server releases it when the
 connection breaks.
+
+A worker that is frozen keeps its lock. It is taken over when its lease ends: when it has not renewed its row in
+`workers` for `LEASE_SECONDS`. This is measured by the clock of the observer, since the clocks of hosts differ. When the
+worker wakes up, its writes are refused, because its runs name another owner.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -20,6 +26,7 @@ from punchlist.errors import StoreUnavailable
 from punchlist.storage.postgres import PostgreSQL
 from punchlist.storage.store import Store
 
+LEASE_SECONDS: Final = 60.0
 _TIMEOUT: Final = 30.0
 _KEEPALIVE: Final = {"keepalives": 1, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3}
 
@@ -40,6 +47,23 @@ def liveness_locks(store: Store) -> LivenessLocks:
     if isinstance(store.database, PostgreSQL):
         return AdvisoryLocks(store.database.url)
     return FileLocks(engine_file(store).with_suffix(".workers"))
+
+
+class Leases:
+    """Which workers have not renewed their row for `LEASE_SECONDS`, as far as this process has watched them."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._seen: dict[str, tuple[str | None, float]] = {}
+
+    def expired(self, renewed: Mapping[str, str | None]) -> set[str]:
+        """`renewed` has the time of the last renewal of each worker to watch; None without a row."""
+        now = self._monotonic()
+        self._seen = {
+            name: known if (known := self._seen.get(name)) is not None and known[0] == at else (at, now)
+            for name, at in renewed.items()
+        }
+        return {name for name, (_, since) in self._seen.items() if now - since >= LEASE_SECONDS}
 
 
 class FileLocks:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import repository as conversation_repository
+from punchlist.engine.workflows.cycle import MAX_RESTING, PLANNING_GRACE
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
-from punchlist.kernel.clock import timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.events import SYSTEM
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.budgets.service import Budgets
@@ -23,6 +24,7 @@ from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
+from punchlist.runs.lifecycle import RESTING
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store, Transaction
 
@@ -35,7 +37,7 @@ RETRY_PERIOD: Final = timedelta(days=1)
 
 
 def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | None = None) -> Run:
-    """Queue a planning cycle. A mission has at most one open cycle."""
+    """Queue a planning cycle, unless one is open. One that has waited for a person for long does not count."""
     with store.write() as tx:
         # The lock serialises concurrent starts.
         locked = mission_repository.lock_mission(tx, mission.id)
@@ -45,11 +47,10 @@ def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str |
                 f"Mission {mission.slug!r} is paused since {locked.paused_at}. `punchlist mission resume "
                 f"{mission.slug}` continues it."
             )
-        for cycle in run_repository.open_of_kind(tx, mission.id, RunKind.CYCLE.value):
-            if cycle.id != id:
-                raise Conflict(
-                    f"Cycle {cycle.id} of mission {mission.slug!r} is still open. `punchlist mission runs` shows it."
-                )
+        if (cycle := _open_cycle(tx, mission)) is not None and cycle.id != id:
+            raise Conflict(
+                f"Cycle {cycle.id} of mission {mission.slug!r} is still open. `punchlist mission runs` shows it."
+            )
         return runs.enqueue(
             tx,
             scope,
@@ -60,6 +61,16 @@ def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str |
             mission_id=mission.id,
             id=id,
         )
+
+
+def _open_cycle(tx: Transaction, mission: Mission) -> Run | None:
+    """The cycle that a new one would get in the way of."""
+    cycles = run_repository.open_of_kind(tx, mission.id, RunKind.CYCLE.value)
+    since = timestamp(parse_timestamp(tx.now()) - PLANNING_GRACE)
+    waiting = [cycle for cycle in cycles if cycle.status in RESTING and cycle.changed_at <= since]
+    if len(waiting) >= MAX_RESTING:
+        return waiting[-1]
+    return next((cycle for cycle in cycles if cycle not in waiting), None)
 
 
 class PeriodicTasks:
@@ -138,7 +149,7 @@ class PeriodicTasks:
                 mission_repository.lock_mission(tx, mission.id)
                 locked = run_repository.lock(tx, run.id)
                 # Another worker may have retried it, or another cycle may have started.
-                started = run.kind is RunKind.CYCLE and run_repository.open_of_kind(tx, mission.id, run.kind.value)
+                started = run.kind is RunKind.CYCLE and _open_cycle(tx, mission) is not None
                 if locked is not None and (locked.status, locked.leg) == (run.status, run.leg) and not started:
                     runs.retry_run(tx, scope, locked, f"retry {run.leg + 1} after a failure")
 
@@ -153,7 +164,7 @@ class PeriodicTasks:
         for conversation_id, mission_id, pillar_id in chats:
             with self._services.store.write() as tx:
                 conversation_repository.lock_conversation(tx, conversation_id)
-                if run_repository.has_open_chat_run(tx, conversation_id):
+                if run_repository.is_answered(tx, conversation_id):
                     continue
                 runs.enqueue(
                     tx,

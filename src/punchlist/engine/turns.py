@@ -39,7 +39,7 @@ from punchlist.runs.model import Run, UsageIncrement, remaining_text
 from punchlist.runs.queue import RunNotOwned, RunQueue
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.approvals import MAX_REASON_LENGTH, ApprovalAnswer, ApprovalOutcome
-from punchlist.toolcalls.repository import count_calls_of_turn
+from punchlist.toolcalls.repository import count_calls_of_turn, run_of_call
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -126,9 +126,11 @@ class TurnSteps:
                         await self._call(self._queue.pause, run.id)
                     await asyncio.sleep(POLL_INTERVAL)
                 case None:
-                    if now.status is RunStatus.PAUSED:
-                        return await self._call(self._queue.resume, run.id)
-                    return now
+                    if now.status is not RunStatus.PAUSED:
+                        return now
+                    if (resumed := await self._call(self._queue.resume, run.id)) is not None:
+                        return resumed
+                    await asyncio.sleep(POLL_INTERVAL)
 
     async def _get_owned(self, run: Run) -> Run:
         if self._active_runs.track(run.id).superseded:
@@ -136,16 +138,18 @@ class TurnSteps:
         return await self._call(self._queue.get_owned, run.id)
 
     async def _begin(self, run: Run, task: TurnTask) -> str:
-        # The run queue admits one run per chat, so an open turn belongs to no live process.
+        # One worker executes a run, so an open turn of the run belongs to no live process.
         conversations, request = self._services.conversations, task.request
-        open_turn = await self._call(conversations.current_turn, task.conversation_id)
+        open_turn = await self._call(conversations.current_turn, task.conversation_id, run.id)
         if open_turn is not None and open_turn.agent_id == task.agent.name:
             stored = await self._call(conversations.turn_messages, open_turn.id)
             if [NewMessage(message.role, message.kind, message.content) for message in stored] == [request]:
                 # A worker created the turn and died before the step was recorded.
                 return open_turn.id
         begin, fence = conversations.begin_turn, self._queue.fence(run.id)
-        turn = await self._call(begin, task.scope, reason="a run", request=request, abandoned=True, fence=fence)
+        turn = await self._call(
+            begin, task.scope, reason="a run", request=request, abandoned=True, fence=fence, run_id=run.id
+        )
         return turn.id
 
     async def _work(self, run: Run, task: TurnTask, turn_id: str) -> StepResult:
@@ -212,12 +216,11 @@ class TurnSteps:
                 # A replayed step would raise another exception type, so the step returns a value.
                 return _STOPPED
             if now.message is not None:
-                await asyncio.to_thread(self._cancel_approvals, task.conversation_id, now.message)
+                await asyncio.to_thread(self._cancel_approvals, task.conversation_id, run.id, now.message)
             if await self._can_continue(runtime, now, task, result):
-                if now.status is RunStatus.WAITING:
-                    await self._call(self._queue.wake, run.id, "it can continue")
-                return "go on"
-            if now.status is RunStatus.RUNNING:
+                if now.status is RunStatus.RUNNING or await self._call(self._queue.wake, run.id, "it can continue"):
+                    return "go on"
+            elif now.status is RunStatus.RUNNING:
                 await self._call(self._queue.wait, run.id, result["why"])
             await asyncio.sleep(POLL_INTERVAL)
 
@@ -228,11 +231,14 @@ class TurnSteps:
             return True
         return await is_resumable(runtime, result["turnId"]) is not False
 
-    def _cancel_approvals(self, conversation_id: str, message: str) -> None:
+    def _cancel_approvals(self, conversation_id: str, run_id: str, message: str) -> None:
         """A message to the agent also answers its pending approvals."""
         approvals = self._services.approvals
         person, reason = Actor(Role.PERSON, "person"), excerpt(message, MAX_REASON_LENGTH)
         for approval in approvals.waiting(conversation_id):
+            with self._services.store.read() as tx:
+                if run_of_call(tx, approval.call_id) != run_id:
+                    continue
             approvals.answer(approval.call_id, ApprovalAnswer(ApprovalOutcome.CANCEL, person, reason=reason))
 
     async def _add_usage(self, run: Run, result: StepResult, seconds: float) -> None:

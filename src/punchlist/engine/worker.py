@@ -18,7 +18,7 @@ from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.engine.active_runs import ActiveRuns, RunStopped
 from punchlist.engine.durable import DurableEngine, WorkflowState, retry_while_unavailable, retrying_bridge
 from punchlist.engine.gc_workaround import collect_from_event_loop
-from punchlist.engine.liveness import liveness_locks
+from punchlist.engine.liveness import Leases, liveness_locks
 from punchlist.engine.periodic import PeriodicTasks
 from punchlist.engine.runtime_factory import RuntimeFactory
 from punchlist.engine.turns import TurnSteps
@@ -93,6 +93,7 @@ class Worker:
         self._call = make_bridge(services.store)
         self._retry = retrying_bridge(self._call)
         self._locks = liveness_locks(services.store)
+        self._leases = Leases()
         self._durable = DurableEngine(services.store, self.executor, services.trust)
         self._queue = RunQueue(services.store, self.executor)
         self._active_runs = ActiveRuns()
@@ -205,7 +206,8 @@ class Worker:
             await asyncio.to_thread(self._locks.acquire, self.executor)
             await asyncio.sleep(_RECONNECT_SECONDS)
         others = await self._durable.other_executors()
-        dead = [name for name in others if await asyncio.to_thread(self._locks.is_free, name)]
+        frozen = self._leases.expired(await self._call(self._registration.renewals, others))
+        dead = [name for name in others if name in frozen or await asyncio.to_thread(self._locks.is_free, name)]
         if dead:
             count = await self._durable.recover(dead)
             self._report(f"recovered {count} runs of dead worker {', '.join(dead)}")

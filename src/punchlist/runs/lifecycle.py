@@ -54,6 +54,10 @@ OPEN: Final = tuple(
 )
 OWNED: Final = (RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED)
 """States in which a worker owns the run."""
+WORKING: Final = (RunStatus.DISPATCHED, RunStatus.RUNNING)
+"""States in which a run has its chat to itself."""
+RESTING: Final = (RunStatus.WAITING, RunStatus.PAUSED)
+"""States in which a run leaves its chat to others."""
 _CONTROLLERS: Final = frozenset({Role.PERSON, Role.LEAD, Role.SYSTEM})
 
 RUN: Final = Lifecycle(
@@ -68,6 +72,8 @@ RUN: Final = Lifecycle(
             for status in OWNED
         },
         (RunStatus.RUNNING, RunAction.WAIT): RunStatus.WAITING,
+        # With another reason.
+        (RunStatus.WAITING, RunAction.WAIT): RunStatus.WAITING,
         (RunStatus.WAITING, RunAction.WAKE): RunStatus.RUNNING,
         (RunStatus.RUNNING, RunAction.PAUSE): RunStatus.PAUSED,
         (RunStatus.WAITING, RunAction.PAUSE): RunStatus.PAUSED,

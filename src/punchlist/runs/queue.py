@@ -7,7 +7,7 @@ changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import Conflict
@@ -18,6 +18,8 @@ from punchlist.runs.model import Run, UsageIncrement, append_text, remaining_tex
 from punchlist.runs.service import advance_run, end_turn, event_stream
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
+
+CHAT_IN_USE: Final = "its turn in the chat"
 
 
 class RunNotOwned(Conflict):
@@ -47,7 +49,7 @@ class RunQueue:
                 now = run_repository.lock(tx, run.id)
                 if now is None or now.status is not RunStatus.QUEUED or now.wish is not None:
                     return None
-                if run_repository.chat_is_busy(tx, now):
+                if run_repository.working_in_chat(tx, now) is not None:
                     return None
                 return self._transition(tx, now, RunAction.DISPATCH, f"dispatched by {self.executor}")
         except Conflict:
@@ -121,14 +123,33 @@ class RunQueue:
     def wait(self, run_id: str, why: str) -> Run:
         return self._transition_once(run_id, RunStatus.WAITING, RunAction.WAIT, why, why=why)
 
-    def wake(self, run_id: str, why: str) -> Run:
-        return self._transition_once(run_id, RunStatus.RUNNING, RunAction.WAKE, why, why="")
+    def wake(self, run_id: str, why: str) -> Run | None:
+        """Continue a run that waits; None while another run works in its chat."""
+        return self._continue(run_id, RunAction.WAKE, why)
 
     def pause(self, run_id: str) -> Run:
         return self._transition_once(run_id, RunStatus.PAUSED, RunAction.PAUSE, "as requested")
 
-    def resume(self, run_id: str) -> Run:
-        return self._transition_once(run_id, RunStatus.RUNNING, RunAction.RESUME, "as requested", why="")
+    def resume(self, run_id: str) -> Run | None:
+        """Continue a paused run; None while another run works in its chat."""
+        return self._continue(run_id, RunAction.RESUME, "as requested")
+
+    def _continue(self, run_id: str, action: RunAction, reason: str) -> Run | None:
+        try:
+            with self._store.write() as tx:
+                run = self._lock(tx, run_id)
+                if run.status is RunStatus.RUNNING:
+                    return run
+                if (other := run_repository.working_in_chat(tx, run)) is None:
+                    return self._transition(tx, run, action, reason, why="")
+                why = f"{CHAT_IN_USE} (run {other})"
+                if run.status is RunStatus.WAITING and run.why != why:
+                    self._transition(tx, run, RunAction.WAIT, why, why=why)
+                return None
+        except Conflict:
+            # Another worker has just dispatched or continued a run of the same chat. `RunNotOwned` is a conflict too.
+            self.get_owned(run_id)
+            return None
 
     def message_delivered(self, run_id: str, message: str, undelivered: str | None = None) -> None:
         """Remove a delivered message, except its undelivered part. Text that was added since then stays."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from punchlist.runs.lifecycle import OPEN, RunStatus
+from punchlist.runs.lifecycle import RESTING, WORKING, RunStatus
 from punchlist.runs.model import Run, RunKind, from_row
 from punchlist.storage.statements import (
     ROW_LOCK,
@@ -25,7 +25,7 @@ _MUTABLE: Final = (
     *("status", "leg", "attempts", "executor", "turn_id", "wish", "message", "why", "result"),
     *("changed_at", "started_at", "ended_at", "input_tokens", "output_tokens", "cost", "calls", "seconds"),
 )
-_BUSY: Final = literals(status for status in OPEN if status is not RunStatus.QUEUED)
+_BUSY: Final = literals(WORKING)
 # A collection writes no turn, so it does not need the chat to itself.
 _SHARED: Final = f"'{RunKind.COLLECT}'"
 
@@ -45,8 +45,8 @@ ready: Final = SelectAll(
 )
 LOCK_MISSION: Final = Statement("SELECT paused_at FROM missions WHERE id = :mission_id", lock=ROW_LOCK)
 CHAT_BUSY: Final = Statement(
-    f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND status IN ({_BUSY}) AND kind <> {_SHARED} "
-    "LIMIT 1"
+    f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND id <> :id AND status IN ({_BUSY}) "
+    f"AND kind <> {_SHARED} LIMIT 1"
 )
 by_status: Final = SelectAll(from_row, f"{_SELECT} WHERE ended_at IS NULL AND status = :status {_OLDEST_FIRST}")
 with_requests: Final = SelectAll(
@@ -91,10 +91,8 @@ failed_work: Final = SelectAll(
 open_in_chat: Final = SelectAll(
     from_row, f"{_SELECT} WHERE conversation_id = :conversation_id AND ended_at IS NULL {_OLDEST_FIRST}"
 )
-OPEN_CHAT_RUN: Final = Statement(
-    f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND ended_at IS NULL AND kind = '{RunKind.CHAT}' "
-    "LIMIT 1"
-)
+_ANSWERS: Final = f"ended_at IS NULL AND kind = '{RunKind.CHAT}' AND status NOT IN ({literals(RESTING)})"
+ANSWERING_RUN: Final = Statement(f"SELECT id FROM runs WHERE conversation_id = :conversation_id AND {_ANSWERS} LIMIT 1")
 by_id_suffix: Final = SelectAll(from_row, f"{_SELECT} WHERE id LIKE :like LIMIT 2")
 unanswered_chats: Final = SelectAll[tuple[str, str, str | None]](
     tuple,
@@ -102,8 +100,7 @@ unanswered_chats: Final = SelectAll[tuple[str, str, str | None]](
     "LEFT JOIN pillars ON queued.conversation_id IN (pillars.conversation_id, pillars.todo_conversation_id) "
     "JOIN missions ON missions.id = pillars.mission_id OR missions.conversation_id = queued.conversation_id "
     "WHERE queued.status = 'queued' AND missions.status = 'active' "
-    "AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.conversation_id = queued.conversation_id "
-    f"AND runs.ended_at IS NULL AND runs.kind = '{RunKind.CHAT}')",
+    f"AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.conversation_id = queued.conversation_id AND {_ANSWERS})",
 )
 """Mission chats with queued messages and no run to answer them: (conversation id, mission id, pillar id)."""
 
@@ -114,15 +111,17 @@ def lock_unpaused_mission(tx: Transaction, run: Run) -> bool:
     return row is None or row[0] is None
 
 
-def has_open_chat_run(tx: Transaction, conversation_id: str) -> bool:
-    return tx.one(OPEN_CHAT_RUN, conversation_id=conversation_id) is not None
+def is_answered(tx: Transaction, conversation_id: str) -> bool:
+    """Whether a run answers the messages to a chat, or will. One that waits for a person does not."""
+    return tx.one(ANSWERING_RUN, conversation_id=conversation_id) is not None
 
 
-def chat_is_busy(tx: Transaction, run: Run) -> bool:
-    """Whether another run already works in the run's chat."""
+def working_in_chat(tx: Transaction, run: Run) -> str | None:
+    """The id of another run that works in the run's chat."""
     if run.kind is RunKind.COLLECT:
-        return False
-    return tx.one(CHAT_BUSY, conversation_id=run.conversation_id) is not None
+        return None
+    row = tx.one(CHAT_BUSY, conversation_id=run.conversation_id, id=run.id)
+    return str(row[0]) if row is not None else None
 
 
 def update_run(tx: Transaction, before: Run, changes: dict[str, Any]) -> Run | None:

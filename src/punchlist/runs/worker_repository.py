@@ -27,4 +27,5 @@ FORGET: Final = Statement("DELETE FROM workers WHERE seen_at < :before")
 alive: Final = SelectAll(
     WorkerRecord._make, f"{_SELECT} WHERE ended_at IS NULL AND seen_at > :since ORDER BY started_at, id"
 )
+find: Final = SelectOne(WorkerRecord._make, f"{_SELECT} WHERE id = :id")
 last_seen: Final = SelectOne(WorkerRecord._make, f"{_SELECT} ORDER BY seen_at DESC LIMIT 1")

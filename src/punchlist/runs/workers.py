@@ -1,10 +1,8 @@
-"""Which workers live: each renews its row while it does (I3).
-
-For people only. Whether a worker's runs are taken over depends on its lock, not on this row (`engine/liveness.py`).
-"""
+"""Which workers live: each renews its row while it does (I3)."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -48,6 +46,12 @@ class WorkerRegistration:
             if self._seen is None:
                 tx.run(worker_repository.FORGET, before=timestamp(now - _RETENTION))
         self._seen = now
+
+    def renewals(self, ids: Collection[str]) -> dict[str, str | None]:
+        """When these workers last renewed their rows; None for one without a row."""
+        with self._store.read() as tx:
+            found = {id: worker_repository.find(tx, id) for id in ids}
+        return {id: worker.seen_at if worker else None for id, worker in found.items()}
 
     def end(self) -> None:
         with self._store.write() as tx:

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.database import Database
 
-SCHEMA_VERSION: Final = "0016"
+SCHEMA_VERSION: Final = "0017"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "e5604b0c51a30158656d7a634e07f1a7c326c121e17f9dcc923a099ec933dae6",
-    "postgresql": "6ad203ada4ceb6824860e4ceeab6a564fd9f61e822b63769880c9e3fc3e3ce14",
+    "sqlite": "3c42f40f5d32f7331e17c17dfeb9b8fa3fd7d5f5d372a24e5443b7074cac58c7",
+    "postgresql": "1d45ccaa441423ceaad4bc1c3a3359c5c44ef87ba2b61db05b9878bfc8a2f78e",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

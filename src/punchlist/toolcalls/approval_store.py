@@ -13,6 +13,7 @@ from typing import Any
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.errors import Conflict, InvalidInput, NotFound
+from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import SYSTEM, Actor, Change
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.secrets import Redactor
@@ -248,7 +249,7 @@ class Approvals:
         """Deny or escalate every question whose time is up."""
         now = self._store.clock()
         with self._store.read() as tx:
-            due = [approval for approval in repository.open_approvals(tx, None) if approval.is_due(now)]
+            due = [approval for approval in repository.expiring(tx, timestamp(now)) if approval.is_due(now)]
         for approval in due:
             id = approval.call_id
             if approval.on_expiry == OnExpiry.DENY:

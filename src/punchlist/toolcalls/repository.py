@@ -53,6 +53,7 @@ APPROVAL: Final = Statement(f"{_APPROVAL} WHERE call_id = :id")
 OPEN_APPROVALS_OF: Final = Statement(
     f"{_APPROVAL} WHERE conversation_id = :conversation_id AND {_OPEN} ORDER BY asked_at, call_id"
 )
+EXPIRING: Final = Statement(f"{_APPROVAL} WHERE status = 'pending' AND expires_at <= :at ORDER BY asked_at, call_id")
 ALL_OPEN_APPROVALS: Final = Statement(f"{_APPROVAL} WHERE {_OPEN} ORDER BY asked_at, call_id")
 
 INSERT_RULE: Final = insert("tool_rules", ("id", "conversation_id", "rule", "seal", "said_by", "created_at"))
@@ -121,6 +122,17 @@ def count_calls_of_turn(tx: Transaction, turn_id: str) -> int:
     return int(row[0]) if row else 0
 
 
+RUN_OF_CALL: Final = Statement(
+    "SELECT turns.run_id FROM tool_calls JOIN turns ON turns.id = tool_calls.turn_id WHERE tool_calls.id = :call_id"
+)
+
+
+def run_of_call(tx: Transaction, call_id: str) -> str | None:
+    """The run whose turn a call belongs to."""
+    row = tx.one(RUN_OF_CALL, call_id=call_id)
+    return row[0] if row else None
+
+
 def last_fingerprint(tx: Transaction, tool: str) -> str | None:
     """The fingerprint of a tool at its last successful call."""
     row = tx.one(LAST_FINGERPRINT, tool=tool)
@@ -155,6 +167,11 @@ def open_approvals(tx: Transaction, conversation_id: str | None) -> list[StoredA
     else:
         rows = tx.all(OPEN_APPROVALS_OF, conversation_id=conversation_id)
     return [StoredApproval._make(row) for row in rows]
+
+
+def expiring(tx: Transaction, at: str) -> list[StoredApproval]:
+    """Unanswered approvals whose time is up at this moment."""
+    return [StoredApproval._make(row) for row in tx.all(EXPIRING, at=at)]
 
 
 def insert_rule(tx: Transaction, columns: dict[str, str]) -> None:

@@ -194,11 +194,8 @@ def _waits(tx: Transaction, mission: Mission, runs: Mapping[str, Run], page: Tod
     for escalation in escalation_repository.unanswered(tx, mission.id):
         wait = CardWait("escalation", escalation.id, escalation.question)
         waits.setdefault(escalation.todo_id, []).append(wait)
-    # One run at a time works in a chat, so a request belongs to its open run.
-    todo_of_chat = {run.conversation_id: todo_id for todo_id, run in runs.items() if run.ended_at is None}
-    for kind, id, chat, text in view_repository.pending_requests(tx, mission.id):
-        if (todo_id := todo_of_chat.get(chat)) is not None:
-            waits.setdefault(todo_id, []).append(CardWait("approval" if kind == "approval" else "question", id, text))
+    for kind, id, todo_id, text in view_repository.pending_requests(tx, mission.id):
+        waits.setdefault(todo_id, []).append(CardWait("approval" if kind == "approval" else "question", id, text))
     for todo_id, run in runs.items():
         if run.status in _RESTING:
             waits.setdefault(todo_id, []).append(CardWait("run", run.id, run.why or run.status.value))

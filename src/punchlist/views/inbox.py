@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotFound, StoreError
@@ -27,11 +26,12 @@ from punchlist.toolcalls.policy import RuleLifetime
 from punchlist.views import inbox_repository
 from punchlist.views.inbox_answers import AnsweredRequest, InboxAnswer, carry_out, check_answer, parse_action
 from punchlist.views.inbox_model import InboxItem, InboxPage, RequestKind
-from punchlist.views.inbox_repository import ApprovalRow, OpenRequest, RequestRow
+from punchlist.views.inbox_repository import ApprovalRow, OpenRequest, RequestDetails, RequestRow
 
 if TYPE_CHECKING:
     from punchlist.app import Services
 
+T = TypeVar("T")
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
 WORKER_GRACE: Final = timedelta(minutes=5)
@@ -53,31 +53,27 @@ class Inbox:
     def page(self, *, limit: int | None = DEFAULT_LIMIT, cursor: str | None = None) -> InboxPage:
         after = _parse_cursor(cursor) if cursor is not None else 0
         most = _LAST if limit is None else max(1, min(limit, MAX_LIMIT))
-        requests = self._requests()
-        following = [request for request in requests if (request.number or 0) > after]
+        following = self._requests(after, most + 1)
         shown = following[:most]
-        more = len(following) > len(shown)
-        return InboxPage(
-            self._read(shown),
-            Counter(RequestKind(request.kind) for request in requests),
-            self._store.clock(),
-            _cursor_after(shown[-1]) if more else None,
-        )
+        cursor_after = _cursor_after(shown[-1]) if len(following) > len(shown) else None
+        return InboxPage(self._read(shown), self.counts(), self._store.clock(), cursor_after)
 
     def counts(self) -> Mapping[RequestKind, int]:
         """Open requests by kind, without their details."""
         with self._store.read() as tx:
-            return Counter(RequestKind(request.kind) for request in _open_requests(tx, self._store.clock()))
+            found = inbox_repository.count_open(tx, **_limits(self._store.clock()))
+        return {RequestKind(kind): count for kind, count in found}
 
     def find(self, reference: str) -> InboxItem:
         """The open request with this number, or with an id that ends like this."""
-        requests = self._requests()
         if reference.isdecimal() and len(reference) < 10:
-            found = [request for request in requests if request.number == int(reference)]
+            found = [each for each in self._requests(int(reference) - 1, 1) if each.number == int(reference)]
         else:
-            found = [request for request in requests if reference and request.id.endswith(reference)]
+            found = self._with_id(reference) if reference else []
         if len(found) > 1:
-            raise InvalidInput(f"{len(found)} requests have an id that ends in {excerpt(reference)!r}. Use the number.")
+            raise InvalidInput(
+                f"{len(found)} or more requests have an id that ends in {excerpt(reference)!r}. Use the number."
+            )
         # A request can be answered between the two reads.
         items = self._read(found)
         if not items:
@@ -106,23 +102,34 @@ class Inbox:
         check_answer(scope, item, answer)
         return carry_out(self._services, scope, item, answer)
 
-    def _requests(self) -> Sequence[OpenRequest]:
-        """The open requests by number; those that have none get one."""
-        self._services.approvals.expire_overdue()
-        now = self._store.clock()
+    def _with_id(self, ending: str) -> list[OpenRequest]:
+        """The open requests with an id that ends like this; at most two."""
+        self._requests(0, 1)
+        escaped = ending.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         with self._store.read() as tx:
-            requests = _open_requests(tx, now)
-        if new := sorted((each for each in requests if each.number is None), key=lambda each: (each.at, each.id)):
-            try:
-                with self._store.write() as tx:
-                    inbox_repository.assign_numbers(tx, [each.id for each in new])
-                    requests = _open_requests(tx, now)
-            except StoreError:
-                # A database that cannot be written is still read. Its requests cannot be answered either.
-                first = max((each.number or 0 for each in requests), default=0) + 1
-                numbers = {each.id: number for number, each in enumerate(new, start=first)}
-                requests = [each._replace(number=numbers.get(each.id, each.number)) for each in requests]
-        return sorted(requests, key=lambda each: each.number or 0)
+            return inbox_repository.open_ids(tx, pattern=f"%{escaped}", most=2, **_limits(self._store.clock()))
+
+    def _requests(self, after: int, most: int) -> list[OpenRequest]:
+        """The open requests after a number, by number; those that have none get one."""
+        self._services.approvals.expire_overdue()
+        limits = _limits(self._store.clock())
+        with self._store.read() as tx:
+            requests = inbox_repository.open_requests(tx, after=after, most=most, **limits)
+        if not requests or requests[0].number is not None:
+            return requests
+        try:
+            with self._store.write() as tx:
+                found = inbox_repository.open_requests(tx, after=_LAST, most=_LAST, **limits)
+                inbox_repository.assign_numbers(tx, [each.id for each in found])
+                return inbox_repository.open_requests(tx, after=after, most=most, **limits)
+        except StoreError:
+            # A database that cannot be written is still read. Its requests cannot be answered either.
+            with self._store.read() as tx:
+                found = inbox_repository.open_requests(tx, after=0, most=_LAST, **limits)
+            first = max((each.number or 0 for each in found), default=0) + 1
+            new = [each._replace(number=first + place) for place, each in enumerate(found) if each.number is None]
+            known = [each for each in found if each.number is not None]
+            return [each for each in (*known, *new) if (each.number or 0) > after][:most]
 
     def _read(self, requests: Sequence[OpenRequest]) -> Sequence[InboxItem]:
         if not requests:
@@ -130,19 +137,26 @@ class Inbox:
         numbers = {request.id: request.number or 0 for request in requests}
         span = {"first": min(numbers.values()), "last": max(numbers.values())}
         with self._store.read() as tx:
-            items = [replace(item, number=numbers[item.id]) for item in self._items(tx, span) if item.id in numbers]
-        return sorted(items, key=lambda item: item.number)
+            items = [item for item in self._items(tx, span, numbered=True) if item.id in numbers]
+            if len(items) < len(numbers):
+                # Answered since, or in a database that cannot be written.
+                items = [item for item in self._items(tx, span, numbered=False) if item.id in numbers]
+        return sorted((replace(item, number=numbers[item.id]) for item in items), key=lambda item: item.number)
 
-    def _items(self, tx: Transaction, span: dict[str, int]) -> Iterator[InboxItem]:
+    def _items(self, tx: Transaction, span: dict[str, int], *, numbered: bool) -> Iterator[InboxItem]:
         limits = _limits(self._store.clock())
         overdue = {"overdue": limits["overdue"]}
-        yield from (self._approval(row) for row in inbox_repository.approvals(tx, **span))
-        yield from (_condition(*row) for row in inbox_repository.conditions(tx, **span, **overdue))
-        yield from (_escalation(*row) for row in inbox_repository.escalations(tx, **span))
-        yield from (_failure(*row) for row in inbox_repository.failures(tx, **span))
-        yield from (_item(RequestKind.BUDGET, row) for row in inbox_repository.budgets(tx, **span))
         workers = {name: limits[name] for name in ("alone_since", "alive_since")}
-        yield from (_without_worker(row) for row in inbox_repository.missions_without_worker(tx, **span, **workers))
+
+        def rows(details: RequestDetails[T], **more: Any) -> Sequence[T]:
+            return (details.numbered if numbered else details.all)(tx, **span, **more)
+
+        yield from (self._approval(row) for row in rows(inbox_repository.approvals))
+        yield from (_condition(*row) for row in rows(inbox_repository.conditions, **overdue))
+        yield from (_escalation(*row) for row in rows(inbox_repository.escalations))
+        yield from (_failure(*row) for row in rows(inbox_repository.failures))
+        yield from (_item(RequestKind.BUDGET, row) for row in rows(inbox_repository.budgets))
+        yield from (_without_worker(row) for row in rows(inbox_repository.missions_without_worker, **workers))
 
     def _approval(self, row: ApprovalRow) -> InboxItem:
         request, call, stored = row
@@ -162,10 +176,6 @@ def _limits(now: datetime) -> dict[str, str]:
         "alone_since": timestamp(now - WORKER_GRACE),
         "alive_since": alive_since(now),
     }
-
-
-def _open_requests(tx: Transaction, now: datetime) -> list[OpenRequest]:
-    return inbox_repository.open_requests(tx, **_limits(now))
 
 
 def _item(kind: RequestKind, row: RequestRow, **more: Any) -> InboxItem:

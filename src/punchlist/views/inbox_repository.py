@@ -1,12 +1,13 @@
 """SQL of the inbox. The caller owns the transaction.
 
-One statement lists the open requests of all kinds with their numbers; one statement per kind reads the details of those
-in a range of numbers. The number of statements does not depend on the number of requests.
+One statement lists a page of the open requests of all kinds with their numbers, one counts them by kind, and one per
+kind reads the details of those in a range of numbers. The database selects the page, and no other request is read.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from punchlist.plan.lifecycle import OPEN
 from punchlist.storage.statements import (
@@ -81,10 +82,8 @@ _NEEDS_WORKER: Final = (
 )
 _WORKER_ID: Final = f"'worker-' || missions.slug || '-' || {_WITHOUT_WORKER}"
 
-open_requests: Final = SelectAll(
-    OpenRequest._make,
-    "SELECT requests.kind, requests.id, requests.at, numbered.number FROM ("
-    f"SELECT 'approval' AS kind, call_id AS id, asked_at AS at FROM approvals WHERE {_OPEN_APPROVAL} "
+_OPEN: Final = (
+    f"(SELECT 'approval' AS kind, call_id AS id, asked_at AS at FROM approvals WHERE {_OPEN_APPROVAL} "
     f"UNION ALL SELECT {_CONDITION_KIND}, todo_conditions.id, todo_conditions.created_at {_CONDITIONS} "
     f"WHERE {_OPEN_CONDITION} "
     "UNION ALL SELECT 'escalation', id, asked_at FROM escalations WHERE status <> 'answered' "
@@ -92,10 +91,29 @@ open_requests: Final = SelectAll(
     f"JOIN missions ON missions.id = runs.mission_id WHERE {_OPEN_FAILURE} "
     "UNION ALL SELECT 'budget', id, reached_at FROM budget_stops WHERE ended_at IS NULL "
     f"UNION ALL SELECT 'worker', {_WORKER_ID}, {_WITHOUT_WORKER} FROM missions WHERE {_NEEDS_WORKER}"
-    ") AS requests LEFT JOIN inbox_requests AS numbered ON numbered.id = requests.id "
-    "WHERE numbered.acknowledged_at IS NULL",
+    ") AS requests"
 )
-"""Every open request that was not acknowledged."""
+# Few are acknowledged, so this is cheaper than a condition on each joined row.
+_UNACKNOWLEDGED: Final = "requests.id NOT IN (SELECT id FROM inbox_requests WHERE acknowledged_at IS NOT NULL)"
+_SELECT_OPEN: Final = (
+    f"SELECT requests.kind, requests.id, requests.at, numbered.number FROM {_OPEN} "
+    "LEFT JOIN inbox_requests AS numbered ON numbered.id = requests.id "
+)
+open_requests: Final = SelectAll(
+    OpenRequest._make,
+    f"{_SELECT_OPEN} WHERE {_UNACKNOWLEDGED} AND (numbered.number IS NULL OR numbered.number > :after) "
+    "ORDER BY coalesce(numbered.number, 0), requests.at, requests.id LIMIT :most",
+)
+"""The open requests after a number that were not acknowledged: first those without a number, then by number."""
+open_ids: Final = SelectAll(
+    OpenRequest._make,
+    f"{_SELECT_OPEN} WHERE {_UNACKNOWLEDGED} AND requests.id LIKE :pattern ESCAPE '!' LIMIT :most",
+)
+"""As `open_requests`, with an id that matches."""
+count_open: Final = SelectAll[tuple[str, int]](
+    tuple,
+    f"SELECT requests.kind, count(*) FROM {_OPEN} WHERE {_UNACKNOWLEDGED} GROUP BY requests.kind",
+)
 
 # --- numbers ----------------------------------------------------------------------------------------------
 
@@ -119,18 +137,28 @@ def assign_numbers(tx: Transaction, ids: list[str]) -> None:
 
 # --- details ----------------------------------------------------------------------------------------------
 
-# One run at a time works in a conversation, so a request belongs to its open run.
 _PLACE: Final = (
-    "LEFT JOIN runs ON runs.conversation_id = {chat} AND runs.status IN ('dispatched', 'running', 'waiting', 'paused') "
-    "AND runs.kind <> 'collect' LEFT JOIN missions ON missions.id = runs.mission_id "
+    "LEFT JOIN runs ON runs.id = turns.run_id LEFT JOIN missions ON missions.id = runs.mission_id "
     "LEFT JOIN pillars ON pillars.id = runs.pillar_id LEFT JOIN mission_todos ON mission_todos.id = runs.todo_id"
 )
 _PLACE_COLUMNS: Final = "missions.slug, pillars.slug, runs.todo_id, mission_todos.title, runs.id"
-_NUMBERED: Final = "FROM {table} LEFT JOIN inbox_requests AS numbered ON numbered.id = {table}.{id}"
-# Requests have no number in a database that cannot be written.
-_IN_RANGE: Final = "(numbered.number IS NULL OR (numbered.number >= :first AND numbered.number <= :last))"
+_NUMBERED: Final = "FROM {table} JOIN inbox_requests AS numbered ON numbered.id = {table}.{id}"
+_IN_RANGE: Final = "numbered.number >= :first AND numbered.number <= :last"
 _WIDTH: Final = len(RequestRow._fields)
 _CALL_WIDTH: Final = len(StoredCall._fields) + 1
+
+T = TypeVar("T")
+
+
+class RequestDetails(Generic[T]):
+    """The details of the open requests of a kind in a range of numbers."""
+
+    def __init__(self, make: Callable[[Any], T], sql: str) -> None:
+        self.numbered = SelectAll(make, sql)
+        # In a database that cannot be written, requests that are listed for the first time have no number.
+        unnumbered = sql.replace("JOIN inbox_requests", "LEFT JOIN inbox_requests")
+        self.all = SelectAll(make, unnumbered.replace(_IN_RANGE, f"(numbered.number IS NULL OR ({_IN_RANGE}))"))
+
 
 ApprovalRow = tuple[RequestRow, StoredCall, StoredApproval]
 
@@ -140,26 +168,26 @@ def _approval(row: tuple[Any, ...]) -> ApprovalRow:
     return RequestRow._make(row[:_WIDTH]), call_from_row(call), StoredApproval._make(approval)
 
 
-approvals: Final = SelectAll(
+approvals: Final = RequestDetails(
     _approval,
     "SELECT numbered.number, approvals.call_id, tool_calls.tool, approvals.question, approvals.asked_at, "
     f"approvals.conversation_id, turns.agent_id, {_PLACE_COLUMNS}, "
     f"{columns((*StoredCall._fields, 'checksum'), of='tool_calls')}, {columns(StoredApproval._fields, of='approvals')} "
     f"{_NUMBERED.format(table='approvals', id='call_id')} JOIN tool_calls ON tool_calls.id = approvals.call_id "
-    f"LEFT JOIN turns ON turns.id = tool_calls.turn_id {_PLACE.format(chat='approvals.conversation_id')} "
+    f"LEFT JOIN turns ON turns.id = tool_calls.turn_id {_PLACE} "
     f"WHERE {_IN_RANGE} AND {_OPEN_APPROVAL}",
 )
-conditions: Final = SelectAll[tuple[str, RequestRow]](
+conditions: Final = RequestDetails[tuple[str, RequestRow]](
     lambda row: (row[0], RequestRow._make(row[1:])),
     "SELECT todo_conditions.kind, numbered.number, todo_conditions.id, turn_todos.title, todo_conditions.subject, "
     f"todo_conditions.created_at, todo_conditions.conversation_id, turns.agent_id, missions.slug, pillars.slug, "
     "todo_conditions.todo_id, mission_todos.title, runs.id "
     f"{_NUMBERED.format(table='todo_conditions', id='id')} JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
-    f"JOIN turns ON turns.id = todo_conditions.turn_id {_PLACE.format(chat='todo_conditions.conversation_id')} "
+    f"JOIN turns ON turns.id = todo_conditions.turn_id {_PLACE} "
     f"WHERE {_IN_RANGE} AND {_OPEN_CONDITION}",
 )
 """The kind of the condition and the request. `todo_id` is that of the plan todo."""
-escalations: Final = SelectAll[tuple[RequestRow, str]](
+escalations: Final = RequestDetails[tuple[RequestRow, str]](
     lambda row: (RequestRow._make(row[:_WIDTH]), row[_WIDTH]),
     "SELECT numbered.number, escalations.id, escalations.kind, escalations.question, escalations.asked_at, NULL, "
     "'system:punchlist', missions.slug, pillars.slug, escalations.todo_id, mission_todos.title, "
@@ -170,7 +198,7 @@ escalations: Final = SelectAll[tuple[RequestRow, str]](
     f"WHERE {_IN_RANGE} AND escalations.status <> 'answered'",
 )
 """The request, and the status of the escalation."""
-failures: Final = SelectAll[tuple[RequestRow, int]](
+failures: Final = RequestDetails[tuple[RequestRow, int]](
     lambda row: (RequestRow._make(row[:_WIDTH]), row[_WIDTH]),
     "SELECT numbered.number, runs.id, runs.kind, runs.why, coalesce(runs.ended_at, runs.changed_at), NULL, "
     "runs.created_by, missions.slug, pillars.slug, NULL, NULL, runs.id, runs.leg "
@@ -178,7 +206,7 @@ failures: Final = SelectAll[tuple[RequestRow, int]](
     f"LEFT JOIN pillars ON pillars.id = runs.pillar_id WHERE {_IN_RANGE} AND {_OPEN_FAILURE}",
 )
 """The request, and how often the run was retried."""
-budgets: Final = SelectAll(
+budgets: Final = RequestDetails(
     RequestRow._make,
     "SELECT numbered.number, budget_stops.id, CASE WHEN budget_stops.todo_id IS NULL THEN 'day' ELSE 'todo' END, "
     "budget_stops.explanation, budget_stops.reached_at, NULL, 'system:punchlist', missions.slug, pillars.slug, "
@@ -187,9 +215,9 @@ budgets: Final = SelectAll(
     "LEFT JOIN mission_todos ON mission_todos.id = budget_stops.todo_id "
     f"LEFT JOIN pillars ON pillars.id = mission_todos.pillar_id WHERE {_IN_RANGE} AND budget_stops.ended_at IS NULL",
 )
-missions_without_worker: Final = SelectAll(
+missions_without_worker: Final = RequestDetails(
     RequestRow._make,
     f"SELECT numbered.number, {_WORKER_ID}, 'worker', '', {_WITHOUT_WORKER}, NULL, 'system:punchlist', missions.slug, "
     "NULL, NULL, NULL, NULL FROM missions "
-    f"LEFT JOIN inbox_requests AS numbered ON numbered.id = {_WORKER_ID} WHERE {_IN_RANGE} AND {_NEEDS_WORKER}",
+    f"JOIN inbox_requests AS numbered ON numbered.id = {_WORKER_ID} WHERE {_IN_RANGE} AND {_NEEDS_WORKER}",
 )

@@ -52,15 +52,20 @@ newest_runs_first: Final = SelectAll(
     "AND ended_at IS NULL) ORDER BY created_at DESC, id DESC",
 )
 """All executions of the todos in progress."""
-_CHATS: Final = "SELECT todo_conversation_id FROM pillars WHERE mission_id = :mission_id"
+_OF_WORK: Final = (
+    "JOIN runs ON runs.id = turns.run_id AND runs.mission_id = :mission_id AND runs.ended_at IS NULL "
+    "AND runs.todo_id IS NOT NULL"
+)
 pending_requests: Final = SelectAll[tuple[str, str, str, str]](
     tuple,
-    "SELECT 'approval', call_id, conversation_id, question FROM approvals "
-    f"WHERE status IN ('pending', 'escalated') AND conversation_id IN ({_CHATS}) "
-    "UNION ALL SELECT 'question', id, conversation_id, subject FROM todo_conditions "
-    f"WHERE status = 'open' AND kind = 'person' AND conversation_id IN ({_CHATS})",
+    "SELECT 'approval', approvals.call_id, runs.todo_id, approvals.question FROM approvals "
+    "JOIN tool_calls ON tool_calls.id = approvals.call_id JOIN turns ON turns.id = tool_calls.turn_id "
+    f"{_OF_WORK} WHERE approvals.status IN ('pending', 'escalated') "
+    "UNION ALL SELECT 'question', todo_conditions.id, runs.todo_id, todo_conditions.subject FROM todo_conditions "
+    f"JOIN turns ON turns.id = todo_conditions.turn_id {_OF_WORK} "
+    "WHERE todo_conditions.status = 'open' AND todo_conditions.kind = 'person'",
 )
-"""Kind, id, conversation and text of the requests to a person from the work on a mission's todos."""
+"""Kind, id, todo and text of the requests to a person from the work on a mission's todos."""
 
 # --- one todo ---------------------------------------------------------------------------------------------
 

@@ -114,7 +114,7 @@ def read_detail(store: Store, todo_id: str) -> TodoDetail:
         [each for each in escalations if each.status != "answered"],
         [each for each in escalations if each.status == "answered"],
         claim if held else None,
-        Conversations(store).mentioning(pillar.todo_conversation_id, todo.id, _MAX_MESSAGES),
+        Conversations(store).about_todo(todo.id, limit=_MAX_MESSAGES),
         read_history(store, todo),
         arguments,
         parts,

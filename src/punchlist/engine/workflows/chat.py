@@ -47,12 +47,12 @@ async def _next_turn(run: Run, context: WorkflowContext) -> str | None:
     scope = Scope(run.conversation_id, Actor(Role.SYSTEM, run.agent))
     conversations = context.services.conversations
     queue = MessageQueue(context.services.store)
-    open_turn = await context.call(conversations.current_turn, run.conversation_id)
+    open_turn = await context.call(conversations.current_turn, run.conversation_id, run.id)
     if open_turn is not None:
         if await context.call(queue.started_turn, run.conversation_id, open_turn.id):
             # A worker delivered the message and died before the step was recorded.
             return open_turn.id
-        # A stopped or failed run left the turn open. No process works on it: this run has the chat to itself.
-        await context.call(conversations.end_turn, scope, reason="its run has ended")
-    delivered = await context.call(queue.deliver, scope)
+        # An attempt that failed left the turn open.
+        await context.call(conversations.end_turn, scope, reason="its run has ended", run_id=run.id)
+    delivered = await context.call(queue.deliver, scope, run_id=run.id)
     return delivered.turn.id if delivered is not None else None

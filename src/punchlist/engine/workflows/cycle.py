@@ -27,13 +27,14 @@ from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.deadlines import OverdueReport
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
-from punchlist.runs.lifecycle import OPEN, OWNED, RunStatus
+from punchlist.runs.lifecycle import OPEN, RESTING, RunStatus
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store, Transaction
 
 PLANNING_GRACE: Final = timedelta(minutes=10)
 """How long a cycle waits for planning that is at rest."""
-RESTING: Final = (RunStatus.WAITING, RunStatus.PAUSED)
+MAX_RESTING: Final = 3
+"""Planning runs of one pillar that wait for a person, so that unanswered questions do not add up with every cycle."""
 _SWEPT: Final = ("overdue", "demoted", "cancelled", "warned", "stale", "pruned")
 
 
@@ -114,9 +115,8 @@ def _enqueue_pillar(
         for one in run_repository.open_in_chat(tx, pillar.conversation_id)
         if one.kind is RunKind.PLAN and one.parameters.get("cycle") != run.id
     ]
-    if earlier:
-        # It still waits or is paused. This cycle does not queue behind it.
-        return earlier[0].id
+    if len(earlier) >= MAX_RESTING or any(one.status not in RESTING for one in earlier):
+        return earlier[-1].id
     queued = runs.enqueue(
         tx,
         context.scope(run),
@@ -135,8 +135,7 @@ def _enqueue_pillar(
 async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str]) -> list[tuple[str, str]] | None:
     """The owners' reports when all pillars are planned or at rest for long; None when the cycle is stopped.
 
-    A planning run that waits for a person, is paused, or is queued behind a run that is, delays its cycle by
-    `PLANNING_GRACE` at most.
+    A planning run that waits for a person or is paused delays its cycle by `PLANNING_GRACE` at most.
     """
     while True:
         try:
@@ -144,15 +143,14 @@ async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str])
         except RunStopped:
             return None
         planning = await context.call(_find_runs, context, ids)
-        unfinished = [one for one, _ in planning if one.status in OPEN]
+        unfinished = [one for one in planning if one.status in OPEN]
         since = timestamp(context.services.store.clock() - PLANNING_GRACE)
-        if all(is_skipped(one, blocker, since) for one, blocker in planning):
-            if now.status is RunStatus.WAITING:
-                await context.call(context.queue.wake, run.id, "the cycle continues")
-            return [(one.parameters["pillar"], _planning_report(one, blocker)) for one, blocker in planning]
-        at_rest = unfinished and all(
-            (blocker or one).status in RESTING for one, blocker in planning if one.status in OPEN
-        )
+        if all(is_skipped(one, since) for one in planning):
+            if now.status is RunStatus.RUNNING or await context.call(context.queue.wake, run.id, "the cycle continues"):
+                return [(one.parameters["pillar"], _planning_report(one)) for one in planning]
+            await asyncio.sleep(POLL_INTERVAL)
+            continue
+        at_rest = all(one.status in RESTING for one in unfinished)
         if now.status is RunStatus.WAITING and not at_rest:
             await context.call(context.queue.wake, run.id, "planning continues")
         if now.status is RunStatus.RUNNING and at_rest:
@@ -162,34 +160,20 @@ async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str])
         await asyncio.sleep(POLL_INTERVAL)
 
 
-def is_skipped(run: Run, blocker: Run | None, since: str) -> bool:
-    """Whether a cycle goes on without a planning run: it has ended, or it, or what it is queued behind, rests."""
-    resting = blocker if run.status is RunStatus.QUEUED else run
-    if run.status not in OPEN:
-        return True
-    return resting is not None and resting.status in RESTING and max(resting.changed_at, run.created_at) <= since
+def is_skipped(run: Run, since: str) -> bool:
+    """Whether a cycle goes on without a planning run: it has ended, or it has rested since then."""
+    return run.status not in OPEN or (run.status in RESTING and run.changed_at <= since)
 
 
-def _planning_report(run: Run, blocker: Run | None) -> str:
+def _planning_report(run: Run) -> str:
     if run.status not in OPEN:
         return run.result or f"({run.status}: {run.why})"
-    if run.status is RunStatus.QUEUED and blocker is not None:
-        return (
-            f"(skipped: its planning run {run.id} is queued since {run.created_at} behind the {blocker.kind} run "
-            f"{blocker.id}, which is {blocker.status} since {blocker.changed_at}: {blocker.why})"
-        )
     return f"(skipped: its planning run {run.id} is {run.status} since {run.changed_at}: {run.why})"
 
 
-def _find_runs(context: WorkflowContext, ids: list[str]) -> list[tuple[Run, Run | None]]:
-    """The runs, each with the other run that works in its chat."""
+def _find_runs(context: WorkflowContext, ids: list[str]) -> list[Run]:
     with context.services.store.read() as tx:
-        found = [run for id in ids if (run := run_repository.find(tx, id)) is not None]
-        return [(run, _blocker(run, run_repository.open_in_chat(tx, run.conversation_id))) for run in found]
-
-
-def _blocker(run: Run, in_chat: Sequence[Run]) -> Run | None:
-    return next((one for one in in_chat if one.id != run.id and one.status in OWNED), None)
+        return [run for id in ids if (run := run_repository.find(tx, id)) is not None]
 
 
 async def collect(run: Run, context: WorkflowContext) -> str:

@@ -132,10 +132,9 @@ async def _await_delegations(run: Run, context: WorkflowContext, key: str, seen:
                 return None
             delegated = [one for one in await context.call(_delegations, run, context) if one.id not in seen]
             if not any(one.status in OPEN_RUN for one in delegated):
-                if now.status is RunStatus.WAITING:
-                    await context.call(context.queue.wake, run.id, "the results have arrived")
-                return [(one.id, one.agent, one.result or f"It {one.status}: {one.why}") for one in delegated]
-            if now.status is RunStatus.RUNNING:
+                if now.status is RunStatus.RUNNING or await context.call(context.queue.wake, run.id, "the results"):
+                    return [(one.id, one.agent, one.result or f"It {one.status}: {one.why}") for one in delegated]
+            elif now.status is RunStatus.RUNNING:
                 agents = ", ".join(sorted(one.agent for one in delegated if one.status in OPEN_RUN))
                 await context.call(context.queue.wait, run.id, f"{DELEGATED_WORK} ({agents})")
             await asyncio.sleep(POLL_INTERVAL)
@@ -255,10 +254,9 @@ async def claim_todo(run: Run, context: WorkflowContext, mission: Mission) -> Cl
         todo = await context.call(context.services.mission_todos.get, str(run.todo_id))
         state = await context.call(_try_claim, run, context, mission, todo)
         if not isinstance(state, str):
-            if now.status is RunStatus.WAITING:
-                await context.call(context.queue.wake, run.id, "the todo is free")
-            return state
-        if now.status is RunStatus.RUNNING:
+            if now.status is RunStatus.RUNNING or await context.call(context.queue.wake, run.id, "the todo is free"):
+                return state
+        elif now.status is RunStatus.RUNNING:
             await context.call(context.queue.wait, run.id, state)
         await asyncio.sleep(POLL_INTERVAL)
 
@@ -267,7 +265,7 @@ def _try_claim(run: Run, context: WorkflowContext, mission: Mission, todo: Missi
     """The state, or a message that says which agent holds the claim."""
     if todo.status not in OPEN:
         return _ENDED
-    if (report := _external_report(context, run.conversation_id, todo)) is not None:
+    if (report := _external_report(context, todo)) is not None:
         return {"fence": None, "report": report}
     claims, scope = MissionClaims(context.services.store), context.scope(run)
     try:
@@ -290,15 +288,12 @@ def _own_claim(run: Run, context: WorkflowContext, todo: MissionTodo) -> ClaimSt
     return {"fence": claim.fence, "report": None} if own else None
 
 
-def _external_report(context: WorkflowContext, conversation_id: str, todo: MissionTodo) -> str | None:
+def _external_report(context: WorkflowContext, todo: MissionTodo) -> str | None:
     """The report of another agent since the todo was started or last sent back."""
-    heading = f"[TODO {todo.id}"
-    report: str | None = None
-    for message in context.services.conversations.messages_outside_turns(conversation_id):
-        if message.created_at >= (todo.started_at or "") and message.content.startswith(heading):
-            text = unquote(message.content.partition("\n")[2])
-            report = text if message.kind == NoticeKind.TODO_RESULT else None
-    return report
+    found = context.services.conversations.about_todo(todo.id, since=todo.started_at or "", limit=1)
+    if not found or found[0].kind != NoticeKind.TODO_RESULT:
+        return None
+    return unquote(found[0].content.partition("\n")[2])
 
 
 @asynccontextmanager

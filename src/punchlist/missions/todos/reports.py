@@ -11,7 +11,6 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, NotAllowed
 from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt, visible
-from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import quote_verbatim, unquote
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import MissionScope, MissionTodo, TodoChange
@@ -76,21 +75,11 @@ class TodoReports(TodoQueries):
 
     def messages(self, todo_id: str) -> list[TodoMessage]:
         """The reports, errors and feedback of the current work on a todo, oldest first."""
-        todo = self.get(todo_id)
-        with self._store.read() as tx:
-            pillar = mission_repository.pillar(tx, todo.pillar_id)
-        assert pillar is not None
-        found = Conversations(self._store).messages_outside_turns(pillar.todo_conversation_id)
+        found = Conversations(self._store).about_todo(todo_id, since=self.get(todo_id).started_at or "")
         return [
             TodoMessage(message.kind, message.created_at, unquote(message.content.partition("\n")[2]))
             for message in found
-            if message.kind in _KINDS
-            and message.created_at >= (todo.started_at or "")
-            and message.content.startswith(f"[TODO {todo.id}")
         ]
-
-
-_KINDS: Final = frozenset({NoticeKind.TODO_RESULT, NoticeKind.TODO_ERROR, NoticeKind.TODO_FEEDBACK})
 
 
 def _check_in_progress(todo: MissionTodo, what: str) -> None:

@@ -252,7 +252,9 @@ def test_its_worker_sees_to_a_pause_and_to_going_on(shop: Shop) -> None:
         shop.runs.pause(shop.scope(), run.id)
     shop.runs.resume(shop.scope(), run.id)
     assert shop.book.with_requests() == []
-    assert shop.book.resume(run.id).status == "running"
+    resumed = shop.book.resume(run.id)
+    assert resumed is not None
+    assert resumed.status == "running"
     assert [event.action for event in trail(shop.store, event_stream(run.id))][-4:] == ["ask", "pause", "ask", "resume"]
 
 

@@ -218,7 +218,8 @@ class TurnSteps:
             if now.message is not None:
                 await asyncio.to_thread(self._cancel_approvals, task.conversation_id, run.id, now.message)
             if await self._can_continue(runtime, now, task, result):
-                if now.status is RunStatus.RUNNING or await self._call(self._queue.wake, run.id, "it can continue"):
+                working = now.status is RunStatus.RUNNING
+                if working or await self._call(self._queue.wake, run.id, "it can continue") is not None:
                     return "go on"
             elif now.status is RunStatus.RUNNING:
                 await self._call(self._queue.wait, run.id, result["why"])

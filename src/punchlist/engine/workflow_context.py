@@ -14,6 +14,7 @@ from punchlist.kernel.events import SYSTEM
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import post_once
 from punchlist.missions.model import Mission, MissionScope, Pillar
+from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
 from punchlist.runs.queue import RunQueue
 from punchlist.storage.async_bridge import make_bridge
@@ -37,6 +38,10 @@ class WorkflowContext:
 
     async def step(self, name: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return await self._durable.step(name, work)
+
+    async def wake(self, run: Run, why: str) -> bool:
+        """Whether the run works, or can go on now; False while another run works in its chat."""
+        return run.status is RunStatus.RUNNING or await self.call(self.queue.wake, run.id, why) is not None
 
     def agent(self, name: str) -> AgentDefinition:
         agent = self.services.agents.definitions.get(name)

@@ -194,21 +194,26 @@ class Runs:
         if not message.strip():
             raise InvalidInput("message: must not be empty")
         with self._store.write() as tx:
-            run = _lock(tx, id)
-            if run.kind not in (RunKind.EXECUTE, RunKind.DELEGATE, RunKind.CHAT):
-                raise IllegalTransition(f"Run {run.id} is a {run.kind} run. It has no agent to redirect.")
-            _check_open(run, "redirect")
-            combined = append_text(run.message, message.strip())
-            if len(combined) > MAX_MESSAGE_LENGTH:
-                raise IllegalTransition(
-                    f"The agent of run {run.id} has not received your earlier messages yet. Retry when it has."
-                )
-            return request_control(tx, scope, run, "a person sent a message", message=combined)
+            return tell(tx, scope, id, message)
 
     def stop(self, scope: Scope, id: str, reason: str = "") -> Run:
         """Without the effects on a mission: `missions/run_control.py` has those."""
         with self._store.write() as tx:
             return stop_locked_run(tx, scope, id, reason)
+
+
+def tell(tx: Transaction, scope: Scope, id: str, message: str) -> Run:
+    """Interrupt the agent of a run with a message, in the caller's transaction."""
+    run = _lock(tx, id)
+    if run.kind not in (RunKind.EXECUTE, RunKind.DELEGATE, RunKind.CHAT):
+        raise IllegalTransition(f"Run {run.id} is a {run.kind} run. It has no agent to redirect.")
+    _check_open(run, "redirect")
+    combined = append_text(run.message, message.strip())
+    if len(combined) > MAX_MESSAGE_LENGTH:
+        raise IllegalTransition(
+            f"The agent of run {run.id} has not received your earlier messages yet. Retry when it has."
+        )
+    return request_control(tx, scope, run, f"{scope.actor} sent a message", message=combined)
 
 
 def retry_run(tx: Transaction, scope: Scope, run: Run, reason: str) -> Run:

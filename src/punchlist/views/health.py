@@ -137,7 +137,8 @@ def _problems(health: MissionHealth) -> Iterator[str]:
         yield f"Paused since {mission.paused_at} by {mission.paused_by}: {mission.pause_reason}."
         return
     if not health.workers:
-        waiting = f" {health.queued_runs} runs are queued." if health.queued_runs else ""
+        number = "1 run is" if health.queued_runs == 1 else f"{health.queued_runs} runs are"
+        waiting = f" {number} queued." if health.queued_runs else ""
         start = "Start one with `punchlist worker` or `punchlist serve`."
         yield f"No worker is alive, so no work is done.{waiting} {start}"
     if health.missed_cycles:

@@ -102,14 +102,14 @@ class Inbox:
         check_answer(scope, item, answer)
         return carry_out(self._services, scope, item, answer)
 
-    def _with_id(self, ending: str) -> list[OpenRequest]:
+    def _with_id(self, ending: str) -> Sequence[OpenRequest]:
         """The open requests with an id that ends like this; at most two."""
         self._requests(0, 1)
         escaped = ending.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         with self._store.read() as tx:
             return inbox_repository.open_ids(tx, pattern=f"%{escaped}", most=2, **_limits(self._store.clock()))
 
-    def _requests(self, after: int, most: int) -> list[OpenRequest]:
+    def _requests(self, after: int, most: int) -> Sequence[OpenRequest]:
         """The open requests after a number, by number; those that have none get one."""
         self._services.approvals.expire_overdue()
         limits = _limits(self._store.clock())
@@ -119,17 +119,18 @@ class Inbox:
             return requests
         try:
             with self._store.write() as tx:
-                found = inbox_repository.open_requests(tx, after=_LAST, most=_LAST, **limits)
-                inbox_repository.assign_numbers(tx, [each.id for each in found])
+                new = inbox_repository.open_requests(tx, after=_LAST, most=_LAST, **limits)
+                inbox_repository.assign_numbers(tx, [each.id for each in new])
                 return inbox_repository.open_requests(tx, after=after, most=most, **limits)
         except StoreError:
             # A database that cannot be written is still read. Its requests cannot be answered either.
             with self._store.read() as tx:
                 found = inbox_repository.open_requests(tx, after=0, most=_LAST, **limits)
             first = max((each.number or 0 for each in found), default=0) + 1
-            new = [each._replace(number=first + place) for place, each in enumerate(found) if each.number is None]
-            known = [each for each in found if each.number is not None]
-            return [each for each in (*known, *new) if (each.number or 0) > after][:most]
+            # Those without a number come first.
+            numbered = [each._replace(number=each.number or first + place) for place, each in enumerate(found)]
+            in_order = sorted(numbered, key=lambda each: each.number or 0)
+            return [each for each in in_order if (each.number or 0) > after][:most]
 
     def _read(self, requests: Sequence[OpenRequest]) -> Sequence[InboxItem]:
         if not requests:

@@ -146,7 +146,7 @@ async def _wait_for_planning(run: Run, context: WorkflowContext, ids: list[str])
         unfinished = [one for one in planning if one.status in OPEN]
         since = timestamp(context.services.store.clock() - PLANNING_GRACE)
         if all(is_skipped(one, since) for one in planning):
-            if now.status is RunStatus.RUNNING or await context.call(context.queue.wake, run.id, "the cycle continues"):
+            if await context.wake(now, "the cycle continues"):
                 return [(one.parameters["pillar"], _planning_report(one)) for one in planning]
             await asyncio.sleep(POLL_INTERVAL)
             continue

@@ -55,11 +55,10 @@ class _TodoState(TypedDict):
 
 async def execute(run: Run, context: WorkflowContext) -> str:
     mission, pillar = await context.mission(run), await context.pillar(run)
-    feedback = [str(run.parameters["message"])] if "message" in run.parameters else []
     delegations: set[str] = set()
     rounds = policy_of(mission).max_reviews + 1
     for number in range(1, rounds + 1):
-        todo = await _read_todo(run, context, number, feedback)
+        todo = await _read_todo(run, context, number)
         if todo["status"] not in OPEN:
             return f"The todo was {todo['status']}."
         claim = await context.step(f"hold.{number}", lambda: claim_todo(run, context, mission))
@@ -79,14 +78,14 @@ async def execute(run: Run, context: WorkflowContext) -> str:
         status = await context.step(f"seen.{number}", lambda: _status(run, context))
         if status not in OPEN:
             return f"The todo is {status}."
-        feedback.append(review["text"] or review["why"])
-        text = _with_heading(run, number, feedback[-1])
+        feedback = review["text"] or review["why"]
+        text = _with_heading(run, number, feedback)
         await context.post(f"feedback.{number}", run, run.conversation_id, NoticeKind.TODO_FEEDBACK, text)
 
     sent_back = f"The Lead has sent it back {'once' if rounds == 1 else f'{rounds} times'}"
 
     async def ask() -> None:
-        why = f"{sent_back}. The last feedback: {feedback[-1]}"
+        why = f"{sent_back}. The last feedback: {feedback}"
         await context.call(_end_work, run, context, why)
 
     await context.step("escalate", ask)
@@ -98,13 +97,15 @@ def _end_work(run: Run, context: WorkflowContext, why: str) -> None:
         end_work(tx, run, why)
 
 
-async def _read_todo(run: Run, context: WorkflowContext, number: int, feedback: list[str]) -> _TodoState:
-    """`feedback` is that of the earlier rounds, oldest first."""
+async def _read_todo(run: Run, context: WorkflowContext, number: int) -> _TodoState:
+    """The todo with all feedback since it was started: of reviews, of the Lead at other times, and of people."""
 
     async def read() -> _TodoState:
         todo = await _todo(run, context)
         about = await context.call(todo_context, context.services.store, todo)
         request = prompts.delegation_text(todo, about)
+        messages = await context.call(context.services.mission_todos.messages, todo.id)
+        feedback = [message.text for message in messages if message.kind == NoticeKind.TODO_FEEDBACK]
         if feedback:
             request = prompts.feedback_text(todo, feedback[-1], feedback[:-1], about)
         return {"status": todo.status.value, "text": request}
@@ -132,7 +133,7 @@ async def _await_delegations(run: Run, context: WorkflowContext, key: str, seen:
                 return None
             delegated = [one for one in await context.call(_delegations, run, context) if one.id not in seen]
             if not any(one.status in OPEN_RUN for one in delegated):
-                if now.status is RunStatus.RUNNING or await context.call(context.queue.wake, run.id, "the results"):
+                if await context.wake(now, "the results have arrived"):
                     return [(one.id, one.agent, one.result or f"It {one.status}: {one.why}") for one in delegated]
             elif now.status is RunStatus.RUNNING:
                 agents = ", ".join(sorted(one.agent for one in delegated if one.status in OPEN_RUN))
@@ -254,7 +255,7 @@ async def claim_todo(run: Run, context: WorkflowContext, mission: Mission) -> Cl
         todo = await context.call(context.services.mission_todos.get, str(run.todo_id))
         state = await context.call(_try_claim, run, context, mission, todo)
         if not isinstance(state, str):
-            if now.status is RunStatus.RUNNING or await context.call(context.queue.wake, run.id, "the todo is free"):
+            if await context.wake(now, "the todo is free"):
                 return state
         elif now.status is RunStatus.RUNNING:
             await context.call(context.queue.wait, run.id, state)

@@ -6,7 +6,7 @@ import builtins
 from enum import StrEnum
 from typing import Final
 
-from punchlist.conversations.model import NoticeKind, Scope
+from punchlist.conversations.model import NoticeKind
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel.text import block_problem, excerpt, visible
 from punchlist.missions import repository as mission_repository
@@ -22,9 +22,10 @@ from punchlist.missions.escalations.transitions import (
 )
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
+from punchlist.missions.todos.reports import send_back
 from punchlist.missions.todos.service import extend_todo
 from punchlist.missions.todos.todo_drafts import parse_new_deadline
-from punchlist.missions.todos.transitions import cancel_todo, enqueue_execution, find_todo, has_open_run
+from punchlist.missions.todos.transitions import cancel_todo, find_todo
 from punchlist.missions.todos.validation import check_mission
 from punchlist.storage.store import Store, Transaction
 
@@ -88,7 +89,7 @@ class Escalations:
                 extend_todo(write, todo, until, why)
             _post_answer(write, todo, choice, text)
             if escalation.kind == REVIEW and choice is not EscalationAnswer.CANCEL:
-                _resume_work(tx, scope, todo, text)
+                _continue_work(write, todo, reason or f"{scope.actor.name} answered: {text}")
             return answered
 
 
@@ -149,10 +150,10 @@ def _unknown_escalation(id: str) -> NotFound:
     return NotFound(f"There is no escalation {excerpt(id)!r}. List them with `punchlist mission escalations`.")
 
 
-def _resume_work(tx: Transaction, scope: Scope, todo: MissionTodo, reason: str) -> None:
-    pillar = mission_repository.pillar(tx, todo.pillar_id)
-    if pillar is not None and todo.status is TodoStatus.IN_PROGRESS and not has_open_run(tx, todo):
-        enqueue_execution(tx, scope, pillar, todo, reason, message=reason)
+def _continue_work(write: MissionWrite, todo: MissionTodo, message: str) -> None:
+    pillar = mission_repository.pillar(write.tx, todo.pillar_id)
+    if pillar is not None and todo.status is TodoStatus.IN_PROGRESS:
+        send_back(write, todo, pillar, message)
 
 
 def _post_answer(write: MissionWrite, todo: MissionTodo, choice: EscalationAnswer, text: str) -> None:

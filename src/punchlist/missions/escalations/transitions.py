@@ -37,7 +37,7 @@ def create_escalation(
         mission_id=write.mission.id,
         todo_id=todo.id,
         kind=kind,
-        question=f"{question}\n{_how_to_answer(id)}",
+        question=f"{question}\n{_how_to_answer(id, kind)}",
         status=status.value,
         asked_at=tx.now(),
     )
@@ -70,8 +70,8 @@ def title_sentence(todo: MissionTodo) -> str:
     return title if title.endswith((".", "!", "?")) else f"{title}."
 
 
-def _how_to_answer(id: str) -> str:
+def _how_to_answer(id: str, kind: str) -> str:
+    keep = "let its owner go on" if kind == REVIEW else "leave the todo unchanged"
     return (
-        f"Answer in this chat, or with `punchlist mission answer {id[-8:]} extend DATE`, `cancel`, or `keep` to leave "
-        "the todo unchanged."
+        f"Answer in this chat, or with `punchlist mission answer {id[-8:]} extend DATE`, `cancel`, or `keep` to {keep}."
     )

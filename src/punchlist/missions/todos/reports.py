@@ -6,21 +6,33 @@ from typing import Final, NamedTuple
 
 from punchlist.claims import repository as claim_repository
 from punchlist.claims import service as claims
+from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import NoticeKind
 from punchlist.conversations.service import Conversations
 from punchlist.errors import IllegalTransition, NotAllowed
 from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt, visible
+from punchlist.missions.changes import MissionWrite
 from punchlist.missions.chats import quote_verbatim, unquote
 from punchlist.missions.config.policy import policy_of
-from punchlist.missions.model import MissionScope, MissionTodo, TodoChange
-from punchlist.missions.todos.lifecycle import TodoStatus
+from punchlist.missions.escalations.transitions import REVIEW
+from punchlist.missions.model import MissionScope, MissionTodo, Pillar, TodoChange
+from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.missions.todos.queries import TodoQueries
-from punchlist.missions.todos.transitions import WORK, lock_todo, update_todo
-from punchlist.missions.todos.validation import parse_block
+from punchlist.missions.todos.transitions import (
+    WORK,
+    advance_todo,
+    answer_escalations,
+    enqueue_execution,
+    lock_todo,
+    update_todo,
+)
+from punchlist.missions.todos.validation import MAX_REASON_LENGTH, parse_block
+from punchlist.runs import repository as run_repository
+from punchlist.runs.lifecycle import OPEN, RunStatus
+from punchlist.runs.model import RunKind
+from punchlist.runs.service import tell
 
-FEEDBACK: Final = "feedback"
-"""The event that records that work was sent back."""
 REPORTERS: Final = frozenset({Role.OWNER, Role.PERSON, Role.SYSTEM})
 REVIEWERS: Final = frozenset({Role.LEAD, Role.PERSON})
 
@@ -55,23 +67,14 @@ class TodoReports(TodoQueries):
             return TodoChange(changed)
 
     def feedback(self, scope: MissionScope, mission_slug: str, todo_id: str, text: str) -> TodoChange:
-        """Send work back to its owner, in the TODO chat. Reviewers only (M8)."""
+        """Send work back to its owner (M8). The action `resume` does the same, with its reason as the text."""
         if scope.actor.role not in REVIEWERS:
             raise NotAllowed(f"{scope.actor.role.described} may not give feedback on a mission todo; the Lead may.")
         text = parse_block("text", text)
         with self._store.write() as tx:
             write, todo, pillar = lock_todo(tx, scope, mission_slug, todo_id)
             _check_in_progress(todo, "feedback")
-            content = f"[TODO {todo.id}]\n{quote_verbatim(text)}"
-            write.post(NoticeKind.TODO_FEEDBACK, content, pillar.todo_conversation_id)
-            data = {"title": todo.title}
-            write.append(FEEDBACK, todo.id, excerpt(text, 500), data, from_status=todo.status, to=todo.status)
-        given = sum(1 for message in self.messages(todo.id) if message.kind == NoticeKind.TODO_FEEDBACK)
-        most = policy_of(write.mission).max_reviews
-        warning = None
-        if given > most:
-            warning = f"It was sent back {given} times; the mission allows {most}. Consider asking a person."
-        return TodoChange(todo, warning)
+            return send_back(write, todo, pillar, text)
 
     def messages(self, todo_id: str) -> list[TodoMessage]:
         """The reports, errors and feedback of the current work on a todo, oldest first."""
@@ -80,6 +83,37 @@ class TodoReports(TodoQueries):
             TodoMessage(message.kind, message.created_at, unquote(message.content.partition("\n")[2]))
             for message in found
         ]
+
+
+def send_back(write: MissionWrite, todo: MissionTodo, pillar: Pillar, message: str) -> TodoChange:
+    """Post feedback on a todo in progress, and make sure that its owner gets it.
+
+    An owner that works reads it at once; otherwise it is part of the next round. A todo without a run gets one.
+    """
+    tx = write.tx
+    changed = advance_todo(write, todo, TodoAction.RESUME, excerpt(message, MAX_REASON_LENGTH))
+    write.post(NoticeKind.TODO_FEEDBACK, f"[TODO {todo.id}]\n{quote_verbatim(message)}", pillar.todo_conversation_id)
+    # The work goes on, which answers the question about work that did not finish.
+    answer_escalations(write, todo, f"resumed: {message}", REVIEW)
+    working = [run for run in run_repository.by_todo(tx, todo.id) if run.kind is RunKind.EXECUTE and run.status in OPEN]
+    if not working:
+        run = enqueue_execution(tx, write.scope, pillar, changed, excerpt(message, MAX_REASON_LENGTH))
+        return TodoChange(changed, run_id=run.id)
+    run = working[0]
+    turn = conversation_repository.find_turn(tx, run.turn_id) if run.turn_id is not None else None
+    # Not while the Lead reviews, which may be the caller, and not while it waits: a message would answer the question.
+    if run.status is RunStatus.RUNNING and turn is not None and turn.open and turn.agent_id == run.agent:
+        tell(tx, write.scope, run.id, message)
+    return TodoChange(changed, _warning(write, todo), run_id=run.id)
+
+
+def _warning(write: MissionWrite, todo: MissionTodo) -> str | None:
+    found = conversation_repository.about_todo(write.tx, todo_id=todo.id, since=todo.started_at or "", limit=200)
+    given = sum(1 for message in found if message.kind == NoticeKind.TODO_FEEDBACK)
+    most = policy_of(write.mission).max_reviews
+    if given <= most:
+        return None
+    return f"It was sent back {given} times; the mission allows {most}. Consider asking a person."
 
 
 def _check_in_progress(todo: MissionTodo, what: str) -> None:

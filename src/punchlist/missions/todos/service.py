@@ -18,14 +18,14 @@ from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import display_value, excerpt, visible
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionWrite, check_active, find_mission, find_pillar, lock_mission
-from punchlist.missions.escalations.transitions import OVERDUE, REVIEW
+from punchlist.missions.escalations.transitions import OVERDUE
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
 from punchlist.missions.todos.attachments import TodoAttachments
 from punchlist.missions.todos.edits import TodoEdits
 from punchlist.missions.todos.lifecycle import LEADS, MEMBERS, MISSION, OPEN, TodoAction, TodoPriority, TodoStatus
 from punchlist.missions.todos.links import TodoLinks, add_link, check_not_blocked
 from punchlist.missions.todos.recommend import recommend
-from punchlist.missions.todos.reports import TodoReports
+from punchlist.missions.todos.reports import TodoReports, send_back
 from punchlist.missions.todos.todo_drafts import (
     draft_todo,
     find_repeated_request,
@@ -42,7 +42,6 @@ from punchlist.missions.todos.transitions import (
     end_claim,
     enqueue_execution,
     find_todo,
-    has_open_run,
     insert_todo,
     lock_in_scope,
     lock_todo,
@@ -227,22 +226,9 @@ def apply_update(
         case TodoAction.REPRIORITIZE:
             return TodoChange(advance(priority=priority))
         case TodoAction.RESUME:
-            return _resume(write, todo, pillar, reason)
+            return send_back(write, todo, pillar, reason)
     capacity = mission_repository.capacity(tx, write.mission)
     return TodoChange(advance(guard=lambda _: check_room(action, capacity)))
-
-
-def _resume(write: MissionWrite, todo: MissionTodo, pillar: Pillar, message: str) -> TodoChange:
-    """Queue another run for a todo in progress that none works on; its owner gets the message (M8)."""
-    if todo.status is TodoStatus.IN_PROGRESS and has_open_run(write.tx, todo):
-        raise IllegalTransition(
-            f"A run works on “{visible(todo.title)}” already. `punchlist mission runs redirect` sends it a message."
-        )
-    resumed = advance_todo(write, todo, TodoAction.RESUME, message)
-    # The work continues, which answers the question about work that did not finish.
-    answer_escalations(write, todo, f"resumed: {message}", REVIEW)
-    run = enqueue_execution(write.tx, write.scope, pillar, resumed, message, message=message)
-    return TodoChange(resumed, run_id=run.id)
 
 
 class _Placement(NamedTuple):

@@ -181,9 +181,10 @@ def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         title="Change a mission todo",
         description=(
             "promote (backlog to pending), demote (back), start (the pillar owner begins to work), cancel, extend "
-            "(deadline), reprioritize (priority), resume (idle work; the owner reads the reason), edit (the fields "
+            "(deadline), reprioritize (priority), edit (the fields "
             "given), swap (a pending todo with otherId in the backlog), link or unlink (otherId), label (-x removes "
-            "x), comment (text), feedback (text: send the work back to its owner), attach (path, or name and text), "
+            "x), comment (text), feedback (text: send the work back to its owner, which goes on; "
+            "resume is the same with the reason as text), attach (path, or name and text), "
             "detach (name), unarchive. Owners may cancel, comment and attach; other changes of theirs are passed to "
             "the Lead as recommendations."
         ),

@@ -159,20 +159,15 @@ def answer_escalations(write: MissionWrite, todo: MissionTodo, answer: str, kind
             advance_escalation(permitted, escalation, EscalationAction.ANSWER, reason, **given)
 
 
-def enqueue_execution(
-    tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str, message: str = ""
-) -> Run:
-    """Queue the run in which the pillar's owner works on the todo, in the pillar's TODO chat.
-
-    `message` is feedback for the owner on earlier work.
-    """
+def enqueue_execution(tx: Transaction, scope: Scope, pillar: Pillar, todo: MissionTodo, reason: str) -> Run:
+    """Queue the run in which the pillar's owner works on the todo, in the pillar's TODO chat."""
     return runs.enqueue(
         tx,
         scope,
         kind=RunKind.EXECUTE,
         conversation_id=pillar.todo_conversation_id,
         agent=PILLAR_OWNER,
-        request={"todoId": todo.id, "title": todo.title, **({"message": message} if message else {})},
+        request={"todoId": todo.id, "title": todo.title},
         mission_id=todo.mission_id,
         pillar_id=todo.pillar_id,
         todo_id=todo.id,

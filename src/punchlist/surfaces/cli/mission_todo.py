@@ -177,7 +177,7 @@ _add_step("promote", "Move a todo from the backlog to the active list.")
 _add_step("demote", "Move a todo back to the backlog.")
 _add_step("start", "Start a todo. A worker executes it: `punchlist worker`.")
 _add_step("cancel", "Cancel a todo and stop its runs.")
-_add_step("resume", "Continue a todo in progress that no run works on. Its owner reads the reason.")
+_add_step("resume", "Send a todo in progress back to its owner, which reads the reason and goes on.")
 
 
 @app.command()

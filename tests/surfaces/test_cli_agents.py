@@ -81,7 +81,7 @@ def test_without_a_file_they_are_built_in_and_have_the_runs_model(punchlist: Cli
     found = listed(punchlist)
     assert list(found) == ["supervisor", "researcher", "coder", "writer", "mission-lead", "pillar-owner"]
     assert all((agent["definedIn"], agent["model"]) == (["built in"], None) for agent in found.values())
-    assert "the run's" in punchlist("agents").stdout
+    assert "model of the run" in punchlist("agents").stdout
 
 
 def test_what_nobody_has_trusted_is_left_out_and_said(punchlist: Cli, project: Path) -> None:

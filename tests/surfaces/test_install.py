@@ -162,6 +162,8 @@ def test_install_offers_one_list_and_keeps_the_choice(punchlist: Cli, project: P
     assert offered() == (["--lists", "checklist"], "checklist")
     assert "nothing to change" in punchlist(*install).stdout
     assert "installed, offers the checklist" in punchlist("status", "claude-code").stdout
+    elsewhere = punchlist("uninstall", "claude-code", "--user").stdout
+    assert f"It is installed for the project {project}: punchlist uninstall claude-code\n" in elsewhere
     file = project / ".mcp.json"
     server = json.loads(file.read_text())
     server["mcpServers"]["punchlist"]["args"] = ["mcp", "--for", "claude-code", "--session", "mine"]

@@ -99,7 +99,7 @@ def _origins(found: AgentsConfig, agent: AgentDefinition) -> list[str]:
 
 
 def _model(found: AgentsConfig, agent: AgentDefinition) -> str:
-    return visible(agent.model or found.default_model or "the run's")
+    return visible(agent.model or found.default_model or "model of the run")
 
 
 def _told(value: Any) -> str:

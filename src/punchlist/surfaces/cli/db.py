@@ -128,7 +128,8 @@ def _progress(events: int) -> None:
 def _report_lines(address: str, report: CheckReport) -> Iterator[str]:
     yield f"{address}  (schema {visible(report.revision)})"
     for size in report.sizes:
-        yield f"  {size.table:<14} {size.rows:>10,} rows {size.bytes:>14,} bytes"
+        if size.rows:
+            yield f"  {size.table:<16} {size.rows:>10,} rows {size.bytes:>14,} bytes"
     yield from (f"! {visible(warning)}" for warning in report.warnings)
     yield from (f"✗ {visible(problem)}" for problem in report.problems)
     if report.healthy:

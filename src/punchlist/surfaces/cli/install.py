@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -69,10 +70,17 @@ def uninstall(
 ) -> None:
     """Remove what `install` added to an agent's settings, and nothing else."""
     installer = _installer(agent, user)
+    other = _installer(agent, not user)
+    elsewhere = ""
+    # A file that cannot be read is reported when that scope is uninstalled.
+    with suppress(PunchlistError):
+        if other.plan_uninstall().changes:
+            elsewhere = f" It is installed for {_target(other)}: punchlist uninstall {agent}{'' if user else ' --user'}"
     job = _InstallJob(
         installer,
         installer.plan_uninstall,
-        unchanged=f"{installer.host.title}: not installed for {_target(installer)}. There is nothing to remove.",
+        unchanged=f"{installer.host.title}: not installed for {_target(installer)}. There is nothing to remove."
+        f"{elsewhere}",
         done="Uninstalled. Restart open sessions for this to take effect.",
     )
     _run(cli, job, dry_run=dry_run, yes=yes)

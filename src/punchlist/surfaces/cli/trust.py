@@ -205,7 +205,7 @@ def list_trusted(cli: CliContext) -> None:
     entries = cli.services().trust.entries()
     cli.show(
         [{"number": n, **_entry_json(entry)} for n, entry in enumerate(entries, 1)],
-        [f"{n:>3}  {_kind(entry):<9} {visible(_subject(entry))}  {_date(entry)}" for n, entry in enumerate(entries, 1)],
+        [f"{n:>3}  {_description(entry)}  {_date(entry)}" for n, entry in enumerate(entries, 1)],
         empty="You have not trusted anything on this machine.",
     )
 
@@ -239,6 +239,13 @@ def _kind(entry: TrustEntry) -> str:
 
 def _subject(entry: TrustEntry) -> str:
     return entry.name if _kind(entry) == "settings" else entry.name.partition(":")[2]
+
+
+def _description(entry: TrustEntry) -> str:
+    if _kind(entry) == "todo-check":
+        digest, _, folder = _subject(entry).partition("@")
+        return f"check     command {digest[:8]} that you wrote, in {visible(folder)}"
+    return f"{_kind(entry):<9} {visible(_subject(entry))}"
 
 
 def _date(entry: TrustEntry) -> str:

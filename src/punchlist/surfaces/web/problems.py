@@ -59,16 +59,18 @@ def problem(
     status: int,
     detail: str,
     *,
-    code: str = "http",
+    code: str | None = None,
     problems: list[str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
+    title = TITLES.get(status, "Error")
     content: dict[str, Any] = {
         "type": "about:blank",
-        "title": TITLES.get(status, "Error"),
+        "title": title,
         "status": status,
         "detail": visible_block(detail),
-        "code": code,
+        # The titles of 404, 409 and 422 give the codes of `errors.py`.
+        "code": code or title.lower().replace(" ", "_"),
     }
     if problems:
         content["problems"] = [visible_block(each) for each in problems]

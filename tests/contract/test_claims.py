@@ -52,7 +52,7 @@ def test_each_gets_its_own_todo_in_the_order_of_the_plan(plans: Plans, turn: Tur
     ]
     assert tool(plans, turn, "claim_todo", "three") == {
         "todo": None,
-        "next": "No todo is free now: 2 claimed, the first until 2026-02-21T09:00:30.000000Z. Try again later.",
+        "next": "No todo is free now: 2 claimed, the first until 2026-02-21T09:00:30Z. Try again later.",
     }
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from punchlist.missions.todos.checks import CompletionChecks
     from punchlist.missions.todos.service import MissionTodos
     from punchlist.models.model import Model
+    from punchlist.notify.push import WebPush
     from punchlist.notify.service import Notifier
     from punchlist.plan.service import Plans
     from punchlist.runs.service import Runs
@@ -301,7 +302,26 @@ class Services:
         from punchlist.notify.settings import load_notify
 
         private = os.environ.get(PRIVATE_ADDRESSES) == "allow"
-        return Notifier(self.store, self.inbox, load_notify(self.settings), os.environ, allow_private=private)
+        return Notifier(
+            self.store,
+            self.inbox,
+            load_notify(self.settings),
+            os.environ,
+            allow_private=private,
+            web_push=self.web_push,
+        )
+
+    @cached_property
+    def web_push(self) -> WebPush:
+        from punchlist.notify.push import WebPush
+
+        return WebPush(
+            self.trust.folder,
+            self.settings.database,
+            self.trust.sign,
+            self.tokens.is_valid,
+            allow_private=os.environ.get(PRIVATE_ADDRESSES) == "allow",
+        )
 
     @cached_property
     def approvals(self) -> Approvals:

@@ -44,6 +44,11 @@ class Trust:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    @property
+    def folder(self) -> Path:
+        """The user's own folder."""
+        return self._folder
+
     @classmethod
     def of_user(cls, environment: Mapping[str, str]) -> Trust:
         return cls(user_folder(environment, "XDG_DATA_HOME", ".local/share"))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
+import urllib.request
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import anyio
@@ -141,6 +145,51 @@ def test_the_server_starts_turns_in_a_looser_mode_and_its_agents_do_not(
             assert time.monotonic() < until
             time.sleep(0.05)
     assert (project / "refused.txt").read_text().count("for you, not for an agent") == 2
+
+
+@pytest.mark.spec("X12")
+def test_with_a_certificate_the_server_speaks_tls_and_prints_a_code_for_phones(
+    project: Path, environment: dict[str, str]
+) -> None:
+    certificate, key = self_signed(project)
+    arguments = ("--remote", "--no-worker", "--tls-cert", str(certificate), "--tls-key", str(key), "--port", "0")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "punchlist", "serve", *arguments],
+        cwd=project,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        server.stdout.readline()
+        link = server.stdout.readline().strip()
+        assert "█" in server.stdout.readline()
+        trusted = ssl.create_default_context(cafile=str(certificate))
+        with urllib.request.urlopen(link, timeout=20, context=trusted) as answer:
+            assert "; Secure" in answer.headers["Set-Cookie"]
+            assert answer.headers["Strict-Transport-Security"]
+    finally:
+        server.terminate()
+        server.communicate(timeout=20)
+
+
+def self_signed(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key, as files."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    pem = serialization.Encoding.PEM
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    address = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))])
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(1))
+    files = folder / "cert.pem", folder / "key.pem"
+    files[0].write_bytes(made.add_extension(address, False).sign(key, hashes.SHA256()).public_bytes(pem))
+    plain = serialization.NoEncryption()
+    files[1].write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return files
 
 
 @pytest.mark.spec("X12")

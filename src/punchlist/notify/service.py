@@ -18,10 +18,11 @@ from punchlist.kernel.text import excerpt, visible
 from punchlist.notify import repository
 from punchlist.notify.channels import SECONDS, NotSent, send
 from punchlist.notify.repository import Notification
-from punchlist.notify.settings import URGENCY, NotifyChannel, NotifySettings
+from punchlist.notify.settings import PUSH, URGENCY, NotifyChannel, NotifySettings
 from punchlist.views.inbox_model import InboxItem
 
 if TYPE_CHECKING:
+    from punchlist.notify.push import WebPush
     from punchlist.storage.store import Store
     from punchlist.views.inbox import Inbox
 
@@ -40,8 +41,10 @@ class Notifier:
         environment: Mapping[str, str],
         *,
         allow_private: bool = False,
+        web_push: WebPush | None = None,
     ) -> None:
         self._store = store
+        self._web_push = web_push
         self._inbox = inbox
         self._settings = settings
         self._environment = environment
@@ -50,11 +53,16 @@ class Notifier:
 
     def run(self) -> int:
         """Find new requests, and send the messages that are due. Returns the number of messages sent."""
-        if not self._settings.channels:
+        channels = self._channels()
+        if not channels:
             return 0
         items = {item.id: item for item in self._inbox.list()}
-        self._update_rows(items)
-        return sum(self._send_due(channel, items) for channel in self._settings.channels)
+        self._update_rows(channels, items)
+        return sum(self._send_due(channel, items) for channel in channels)
+
+    def _channels(self) -> tuple[NotifyChannel, ...]:
+        has_push = self._web_push is not None and self._web_push.subscriptions()
+        return (*self._settings.channels, PUSH) if has_push else self._settings.channels
 
     def test(self, name: str | None = None) -> list[NotifyChannel]:
         """Send a test message through one channel or all of them, at once."""
@@ -70,7 +78,7 @@ class Notifier:
             self._send(channel, message)
         return chosen
 
-    def _update_rows(self, items: Mapping[str, InboxItem]) -> None:
+    def _update_rows(self, channels: Sequence[NotifyChannel], items: Mapping[str, InboxItem]) -> None:
         """Rows for new requests; those of answered ones are withdrawn."""
         now = self._store.clock()
         with self._store.read() as tx:
@@ -78,7 +86,7 @@ class Notifier:
             gone = [row for row in repository.pending(tx) if row.request_id not in items]
         new = [
             (channel, item)
-            for channel in self._settings.channels
+            for channel in channels
             for item in items.values()
             if self._concerns(channel, item) and (channel.name, item.id) not in known
         ]
@@ -122,6 +130,11 @@ class Notifier:
 
     def _send(self, channel: NotifyChannel, message: dict[str, Any]) -> None:
         safe = self._redactor.value(message)
+        if channel.push:
+            assert self._web_push is not None
+            if problems := self._web_push.send(safe):
+                raise NotSent("; ".join(problems))
+            return
         at = timestamp(self._store.clock())
         send(channel, safe, at, self._environment, allow_private=self._allow_private)
 

@@ -54,19 +54,25 @@ URGENCY: Final = {
 
 @dataclass(frozen=True, slots=True)
 class NotifyChannel:
-    """One of `command`, `webhook` and `service` is set."""
+    """One of `command`, `webhook`, `service` and `push` is set."""
 
     name: str
     command: tuple[str, ...] = ()
     webhook: str = ""
     secret_env: str = ""
     service: str = ""
+    push: bool = False
+    """The browsers in which it was turned on."""
     kinds: frozenset[RequestKind] = frozenset(RequestKind)
     urgency: Urgency = Urgency.LOW
 
     def wants(self, kind: RequestKind) -> bool:
         order = list(Urgency)
         return kind in self.kinds and order.index(URGENCY[kind]) >= order.index(self.urgency)
+
+
+PUSH: Final = NotifyChannel("web.push", push=True)
+"""Its name cannot be that of a channel of the settings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from punchlist.surfaces.web.api import (
     metrics,
     missions,
     openapi,
+    push,
     recommendations,
     runs,
     todos,
@@ -29,7 +30,7 @@ from punchlist.surfaces.web.api.endpoint import Endpoint
 
 ENDPOINTS: Final[list[Endpoint]] = [
     endpoint
-    for module in (access, missions, recommendations, metrics, todos, runs, conversations, lists, inbox, activity)
+    for module in (access, push, missions, recommendations, metrics, todos, runs, conversations, lists, inbox, activity)
     for endpoint in module.ENDPOINTS
 ]
 

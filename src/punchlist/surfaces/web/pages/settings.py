@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from punchlist.notify.push import is_installed
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 
 
@@ -10,6 +11,7 @@ def settings(request: PageRequest) -> Page:
     values = {
         "role": request.actor.role.value,
         "project": str(services.workspace),
+        "push": is_installed(),
         "database": services.settings.database.rpartition("@")[2],
     }
     return Page("settings.html", "Settings", values, section="settings")

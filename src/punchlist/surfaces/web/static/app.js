@@ -146,6 +146,7 @@ for (const input of document.querySelectorAll("input[type=file][data-into]")) {
     document.querySelector(input.dataset.into).value = await file.text();
   });
 }
+if (document.querySelector("[data-push]")) import("./push.js");
 if ("serviceWorker" in navigator) navigator.serviceWorker.register("/service-worker.js").catch(() => {});
 body.classList.add("ready");
 performance.mark("ready");

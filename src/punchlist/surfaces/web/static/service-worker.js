@@ -1,4 +1,4 @@
-// Static files from the cache, everything else from the network.
+// Static files from the cache, everything else from the network; notifications about what agents ask.
 
 const CACHE = "static-2";
 
@@ -26,3 +26,37 @@ self.addEventListener("fetch", (event) => {
     }),
   );
 });
+
+// --- notifications ------------------------------------------------------------------------------------------
+
+self.addEventListener("push", (event) => {
+  const { title, body, url, tag, answers, count } = event.data?.json() ?? { title: "Punchlist", body: "", url: "/" };
+  const actions = answers ? [{ action: "approve", title: "Approve" }, { action: "deny", title: "Deny" }] : [];
+  const shown = self.registration.showNotification(title, { body, tag, actions, icon: "/static/icon.svg", data: { url, answers } });
+  event.waitUntil(Promise.all([shown, navigator.setAppBadge?.(count)]));
+});
+
+self.addEventListener("notificationclick", (event) => {
+  const { url, answers } = event.notification.data;
+  event.notification.close();
+  event.waitUntil(event.action ? answer(answers, event.action, url) : open(url));
+});
+
+// A request that cannot be answered any more, or a login that has ended, opens the page.
+async function answer(id, action, url) {
+  try {
+    const { csrf } = await (await fetch("/api/v1/me")).json();
+    const headers = { "Content-Type": "application/json", "X-CSRF-Token": csrf };
+    const body = JSON.stringify({ action });
+    const response = await fetch(`/api/v1/inbox/${id}/answer`, { method: "POST", headers, body });
+    if (!response.ok) await open(url);
+  } catch {
+    await open(url);
+  }
+}
+
+async function open(url) {
+  const pages = await self.clients.matchAll({ type: "window" });
+  const page = pages[0] && (await pages[0].focus());
+  return page ? page.navigate(url) : self.clients.openWindow(url);
+}

@@ -11,6 +11,7 @@ from tests.web.test_pages import ONE_DATABASE
 
 from punchlist.notify.push import payload
 
+pytest.importorskip("pywebpush", reason="needs the extra push")
 MESSAGE = {
     "title": "Punchlist: approval in mission shop",
     "body": "7  approval  mission shop: make deploy\nAnswer with: punchlist inbox",

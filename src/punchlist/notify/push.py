@@ -34,7 +34,7 @@ _DAY: Final = 24 * 3_600
 _MAX_BODY: Final = 1_500
 """Characters; a push service takes at most 4,096 bytes, encrypted."""
 _CONTACT: Final = "mailto:punchlist@example.com"
-"""A push service requires an address of whoever runs the server; theirs is not given to it."""
+"""A push service requires a contact address; the address of the person is not given to it."""
 _GONE: Final = (404, 410)
 
 

@@ -8,11 +8,9 @@ from punchlist.surfaces.cli.run_lines import (
     answer_text,
     auto_text,
     call_name,
-    format_cost,
-    format_count,
-    format_seconds,
     status_line,
 )
+from punchlist.surfaces.figures import format_cost, format_count, format_seconds
 from punchlist.toolcalls.model import ToolCallRequest
 
 

@@ -62,11 +62,6 @@ SELECT 'policy', polname, ours.relname, '' FROM ours JOIN pg_policy ON polrelid 
 """
 
 
-def schema_digest(connection: Any, kind: Kind) -> str:
-    """A digest of all objects of an open database. `connection` is a driver connection or cursor."""
-    return digest_of(stored_objects(connection, kind))
-
-
 def schema_differences(connection: Any, kind: Kind, version: str | None = None) -> list[str]:
     """One line for each object that was added, removed or changed; empty in the usual case, at the cost of a digest.
 

@@ -11,8 +11,9 @@ import re
 import secrets
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.events import Role, canonical_json
 from punchlist.tokens.lifecycle import TokenStatus
 
@@ -50,6 +51,10 @@ class AccessToken(NamedTuple):
     @property
     def sealed_text(self) -> str:
         return f"access token {canonical_json(self.event_data())}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Without what proves it: neither the hash nor the seal."""
+        return camel_json(self, "id", "name", "role", "created_by", "created_at", "expires_at", "revoked_at")
 
     def event_data(self) -> dict[str, str | None]:
         return {

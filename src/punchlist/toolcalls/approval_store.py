@@ -13,6 +13,7 @@ from typing import Any
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.errors import Conflict, InvalidInput, NotFound
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import SYSTEM, Actor, Change
 from punchlist.kernel.lifecycle import NEW
@@ -22,6 +23,7 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition
 from punchlist.toolcalls import approvals, repository, signatures
+from punchlist.toolcalls.always import always_coverage
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion, OnExpiry
 from punchlist.toolcalls.lifecycle import APPROVAL, OPEN_APPROVALS, ApprovalAction, ApprovalStatus
 from punchlist.toolcalls.signatures import Sign
@@ -229,6 +231,18 @@ class Approvals:
         if found is None:
             raise NotFound(f"There is no call {excerpt(call_id)!r}.")
         return found
+
+    def as_json(self, approval: StoredApproval) -> dict[str, Any]:
+        """The call, the question, the answers that are possible, and what "always" would cover."""
+        call, question = self.call(approval.call_id), approval.as_question
+        return {
+            **camel_json(approval, "call_id", "status", "question", "why", "asked_at", "expires_at", "on_expiry"),
+            "session": approval.conversation_id,
+            "tool": call.tool,
+            "workspace": call.workspace,
+            "outcomes": [outcome.value for outcome in question.outcomes],
+            "always": always_coverage(question, call.tool),
+        }
 
     def answer(self, call_id: str, answer: ApprovalAnswer) -> StoredApproval:
         """Record an answer; the process that owns the call continues with it."""

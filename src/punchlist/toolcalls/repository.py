@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from punchlist.storage.statements import Statement, insert, literals, select, update
+from punchlist.storage.statements import SelectAll, SelectOne, Statement, first_column, insert, literals, select, update
 from punchlist.storage.store import Transaction
 from punchlist.toolcalls.lifecycle import OPEN_APPROVALS, CallStatus
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, call_from_row
@@ -24,24 +24,38 @@ _AS_SEEN: Final = "id = :call_id AND status = :from_status AND owner = :from_own
 INSERT_CALL: Final = insert("tool_calls", _NAMES, unless="id")
 UPDATE_CALL: Final = update("tool_calls", _CHANGING, where=_AS_SEEN)
 END_CALL: Final = update("tool_calls", _ENDING, where=_AS_SEEN)
-CALL: Final = Statement(f"{_CALL} WHERE id = :id")
-NEWEST_CALLS: Final = Statement(f"{_CALL} WHERE conversation_id = :conversation_id ORDER BY position DESC LIMIT :limit")
-CALLS_OF_CONVERSATION: Final = Statement(f"{_CALL} WHERE conversation_id = :conversation_id ORDER BY position")
-OPEN_CALLS: Final = Statement(
-    f"{_CALL} WHERE conversation_id = :conversation_id AND ended_at IS NULL ORDER BY position"
+find_call: Final = SelectOne(call_from_row, f"{_CALL} WHERE id = :id")
+newest_calls: Final = SelectAll(
+    call_from_row, f"{_CALL} WHERE conversation_id = :conversation_id ORDER BY position DESC LIMIT :limit"
 )
-NEWEST_CALLS_OF_TURN: Final = Statement(f"{_CALL} WHERE turn_id = :turn_id ORDER BY position DESC LIMIT :limit")
-COUNT_CALLS_OF_TURN: Final = Statement("SELECT count(*) FROM tool_calls WHERE turn_id = :turn_id")
-LAST_POSITION: Final = Statement(
-    "SELECT position FROM tool_calls WHERE conversation_id = :conversation_id ORDER BY position DESC LIMIT 1"
+calls_of_conversation: Final = SelectAll(
+    call_from_row, f"{_CALL} WHERE conversation_id = :conversation_id ORDER BY position"
 )
-LAST_FINGERPRINT: Final = Statement(
+open_calls: Final = SelectAll(
+    call_from_row, f"{_CALL} WHERE conversation_id = :conversation_id AND ended_at IS NULL ORDER BY position"
+)
+newest_calls_of_turn: Final = SelectAll(
+    call_from_row, f"{_CALL} WHERE turn_id = :turn_id ORDER BY position DESC LIMIT :limit"
+)
+_count_calls_of_turn: Final = SelectOne[int](first_column, "SELECT count(*) FROM tool_calls WHERE turn_id = :turn_id")
+run_of_call: Final = SelectOne[str | None](
+    first_column,
+    "SELECT turns.run_id FROM tool_calls JOIN turns ON turns.id = tool_calls.turn_id WHERE tool_calls.id = :call_id",
+)
+"""The run whose turn a call belongs to."""
+_last_position: Final = SelectOne[int](
+    first_column,
+    "SELECT position FROM tool_calls WHERE conversation_id = :conversation_id ORDER BY position DESC LIMIT 1",
+)
+last_fingerprint: Final = SelectOne[str](
+    first_column,
     "SELECT fingerprint FROM tool_calls "
     f"WHERE tool = :tool AND fingerprint IS NOT NULL AND status = '{CallStatus.SUCCESS}' "
-    "ORDER BY created_at DESC, position DESC LIMIT 1"
+    "ORDER BY created_at DESC, position DESC LIMIT 1",
 )
+"""The fingerprint of a tool at its last successful call."""
 
-INSERT_APPROVAL: Final = insert("approvals", StoredApproval._fields)
+insert_approval: Final = insert("approvals", StoredApproval._fields)
 UPDATE_APPROVAL: Final = update("approvals", _ANSWER, where="call_id = :id AND status = :from_status")
 REOPEN_APPROVAL: Final = update(
     "approvals", (*_ANSWER, *QUESTION_COLUMNS), where="call_id = :id AND status = :from_status"
@@ -49,24 +63,30 @@ REOPEN_APPROVAL: Final = update(
 FORGET_ARGUMENTS: Final = Statement(
     "UPDATE approvals SET arguments = NULL WHERE call_id = :id AND arguments IS NOT NULL"
 )
-APPROVAL: Final = Statement(f"{_APPROVAL} WHERE call_id = :id")
-OPEN_APPROVALS_OF: Final = Statement(
-    f"{_APPROVAL} WHERE conversation_id = :conversation_id AND {_OPEN} ORDER BY asked_at, call_id"
+find_approval: Final = SelectOne(StoredApproval._make, f"{_APPROVAL} WHERE call_id = :id")
+_open_approvals_of: Final = SelectAll(
+    StoredApproval._make, f"{_APPROVAL} WHERE conversation_id = :conversation_id AND {_OPEN} ORDER BY asked_at, call_id"
 )
-EXPIRING: Final = Statement(f"{_APPROVAL} WHERE status = 'pending' AND expires_at <= :at ORDER BY asked_at, call_id")
-ALL_OPEN_APPROVALS: Final = Statement(f"{_APPROVAL} WHERE {_OPEN} ORDER BY asked_at, call_id")
+expiring: Final = SelectAll(
+    StoredApproval._make, f"{_APPROVAL} WHERE status = 'pending' AND expires_at <= :at ORDER BY asked_at, call_id"
+)
+"""Unanswered approvals whose time is up at this moment."""
+_all_open_approvals: Final = SelectAll(StoredApproval._make, f"{_APPROVAL} WHERE {_OPEN} ORDER BY asked_at, call_id")
 
 INSERT_RULE: Final = insert("tool_rules", ("id", "conversation_id", "rule", "seal", "said_by", "created_at"))
-RULES_OF_CONVERSATION: Final = Statement(
-    "SELECT rule FROM tool_rules WHERE conversation_id = :conversation_id ORDER BY id"
+rules_of_conversation: Final = SelectAll[str](
+    first_column, "SELECT rule FROM tool_rules WHERE conversation_id = :conversation_id ORDER BY id"
 )
 RULES: Final = Statement("SELECT id, conversation_id, rule, seal, said_by, created_at FROM tool_rules ORDER BY id")
 UPDATE_SEAL: Final = Statement("UPDATE tool_rules SET seal = :seal WHERE id = :id")
 
 
 def last_position(tx: Transaction, conversation_id: str) -> int:
-    row = tx.one(LAST_POSITION, conversation_id=conversation_id)
-    return int(row[0]) if row else 0
+    return _last_position(tx, conversation_id) or 0
+
+
+def count_calls_of_turn(tx: Transaction, turn_id: str) -> int:
+    return _count_calls_of_turn(tx, turn_id) or 0
 
 
 def insert_call(tx: Transaction, call: StoredCall) -> bool:
@@ -94,55 +114,6 @@ def _not_ending(call: StoredCall) -> tuple[str | None, ...]:
     return call.arguments, call.effect, call.fingerprint, call.owner, call.started_at
 
 
-def find_call(tx: Transaction, id: str) -> StoredCall | None:
-    row = tx.one(CALL, id=id)
-    return call_from_row(row) if row else None
-
-
-def open_calls(tx: Transaction, conversation_id: str) -> list[StoredCall]:
-    return [call_from_row(row) for row in tx.all(OPEN_CALLS, conversation_id=conversation_id)]
-
-
-def calls_of_conversation(tx: Transaction, conversation_id: str) -> list[StoredCall]:
-    return [call_from_row(row) for row in tx.all(CALLS_OF_CONVERSATION, conversation_id=conversation_id)]
-
-
-def newest_calls(tx: Transaction, conversation_id: str, limit: int) -> list[StoredCall]:
-    """Newest first."""
-    return [call_from_row(row) for row in tx.all(NEWEST_CALLS, conversation_id=conversation_id, limit=limit)]
-
-
-def newest_calls_of_turn(tx: Transaction, turn_id: str, limit: int) -> list[StoredCall]:
-    """Newest first."""
-    return [call_from_row(row) for row in tx.all(NEWEST_CALLS_OF_TURN, turn_id=turn_id, limit=limit)]
-
-
-def count_calls_of_turn(tx: Transaction, turn_id: str) -> int:
-    row = tx.one(COUNT_CALLS_OF_TURN, turn_id=turn_id)
-    return int(row[0]) if row else 0
-
-
-RUN_OF_CALL: Final = Statement(
-    "SELECT turns.run_id FROM tool_calls JOIN turns ON turns.id = tool_calls.turn_id WHERE tool_calls.id = :call_id"
-)
-
-
-def run_of_call(tx: Transaction, call_id: str) -> str | None:
-    """The run whose turn a call belongs to."""
-    row = tx.one(RUN_OF_CALL, call_id=call_id)
-    return row[0] if row else None
-
-
-def last_fingerprint(tx: Transaction, tool: str) -> str | None:
-    """The fingerprint of a tool at its last successful call."""
-    row = tx.one(LAST_FINGERPRINT, tool=tool)
-    return str(row[0]) if row else None
-
-
-def insert_approval(tx: Transaction, approval: StoredApproval) -> None:
-    tx.run(INSERT_APPROVAL, **approval._asdict())
-
-
 def update_approval(tx: Transaction, before: StoredApproval, changes: dict[str, Any]) -> StoredApproval | None:
     after = before._replace(**{**changes, "status": str(changes["status"])})
     reopens = "question" in changes
@@ -155,23 +126,9 @@ def forget_arguments(tx: Transaction, call_id: str) -> None:
     tx.run(FORGET_ARGUMENTS, id=call_id)
 
 
-def find_approval(tx: Transaction, call_id: str) -> StoredApproval | None:
-    row = tx.one(APPROVAL, id=call_id)
-    return StoredApproval._make(row) if row else None
-
-
 def open_approvals(tx: Transaction, conversation_id: str | None) -> list[StoredApproval]:
     """Oldest first; those of all conversations without an id."""
-    if conversation_id is None:
-        rows = tx.all(ALL_OPEN_APPROVALS)
-    else:
-        rows = tx.all(OPEN_APPROVALS_OF, conversation_id=conversation_id)
-    return [StoredApproval._make(row) for row in rows]
-
-
-def expiring(tx: Transaction, at: str) -> list[StoredApproval]:
-    """Unanswered approvals whose time is up at this moment."""
-    return [StoredApproval._make(row) for row in tx.all(EXPIRING, at=at)]
+    return _all_open_approvals(tx) if conversation_id is None else _open_approvals_of(tx, conversation_id)
 
 
 def insert_rule(tx: Transaction, columns: dict[str, str]) -> None:
@@ -185,7 +142,3 @@ def update_seal(tx: Transaction, rule_id: str, seal: str) -> None:
 def all_rules(tx: Transaction) -> list[tuple[Any, ...]]:
     """Every rule: there are few, and which of them apply depends on what they contain."""
     return list(tx.all(RULES))
-
-
-def rules_of_conversation(tx: Transaction, conversation_id: str) -> list[str]:
-    return [row[0] for row in tx.all(RULES_OF_CONVERSATION, conversation_id=conversation_id)]

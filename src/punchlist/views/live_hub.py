@@ -17,10 +17,9 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from punchlist.errors import StoreError
-from punchlist.kernel.camel_json import camel_json
 from punchlist.missions.changes import find_mission
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.store import Store
@@ -36,13 +35,6 @@ IDLE_SECONDS: Final = 0.25
 """How soon the thread notices that the last subscriber is gone."""
 
 LiveItem = ActivityEntry | LiveText
-
-
-def live_json(item: LiveItem) -> dict[str, Any]:
-    """An item with its `type`, `event` or `text`."""
-    if isinstance(item, LiveText):
-        return {"type": "text", **item.as_json()}
-    return {"type": "event", **camel_json(item)}
 
 
 class Subscription:

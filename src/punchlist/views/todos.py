@@ -10,16 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict
 
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.checklist.render import item_label
 from punchlist.checklist.repository import checklist_stream, find_checklist
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.references import matching_parts
 from punchlist.kernel.text import excerpt, line_problem
-from punchlist.verification.model import NO_VERIFICATION, Mark, Verification
+from punchlist.verification.model import NO_VERIFICATION, Mark, Verification, verification_json
 from punchlist.views import repository
 
 if TYPE_CHECKING:
@@ -70,6 +71,20 @@ class NumberedTodo:
     def is_open(self) -> bool:
         return self.status in OPEN
 
+    def as_json(self) -> dict[str, Any]:
+        optional = {
+            "waitsFor": list(self.waits_for),
+            "outcome": self.outcome,
+            "reason": self.reason,
+            **verification_json(self.verification, completed=self.mark is not None),
+            "claimedBy": self.claim and self.claim.holder,
+            "claimedUntil": self.claim and self.claim.lease_until,
+        }
+        return {
+            **camel_json(self, "number", "id", "list", "title", "status"),
+            **{name: value for name, value in optional.items() if value},
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class TodoList:
@@ -94,6 +109,13 @@ class TodoList:
         if dropped := counts.get("dropped"):
             summary["dropped"] = dropped
         return summary
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "session": self.session,
+            "items": [item.as_json() for item in self.items],
+            "summary": self.summary,
+        }
 
     @property
     def open_items(self) -> list[NumberedTodo]:

@@ -114,16 +114,6 @@ def read_transcript(
     return ConversationPage(conversation, entries, first, last, later)
 
 
-def read_call(store: Store, call_id: str) -> CallCard:
-    """One call, for a card that is on the screen while the call changes its state."""
-    with store.read() as tx:
-        call = repository.find_call(tx, call_id)
-        if call is None:
-            raise NotFound(f"There is no tool call {excerpt(call_id)!r}.")
-        turn = conversation_repository.find_turn(tx, call.turn_id) if call.turn_id else None
-    return call_entry(call, turn, 0)
-
-
 def _queued(tx: Transaction, conversation_id: str) -> Iterator[QueuedText]:
     for message in conversation_repository.queued_messages(tx, conversation_id, MAX_LIMIT):
         yield QueuedText(message.id, message.created_at, None, None, False, _END, message.content)

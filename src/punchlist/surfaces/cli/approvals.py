@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.errors import NotAllowed
-from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import (
@@ -60,7 +59,7 @@ def list_waiting(cli: CliContext, session: SessionOption = None) -> None:
     """List the waiting calls, of all sessions unless one is named."""
     services = cli.services(session)
     waiting = services.approvals.waiting(session)
-    shown = [_json(services, approval) for approval in waiting]
+    shown = [services.approvals.as_json(approval) for approval in waiting]
     cli.show(shown, map(_lines, waiting, shown), empty="No call waits for approval.")
 
 
@@ -74,20 +73,6 @@ def _lines(approval: StoredApproval, shown: Mapping[str, Any]) -> str:
         f"  session {visible(approval.conversation_id)}: {visible(approval.why)}\n"
         f"  in {visible(shown['workspace'])}\n{question}\n{always}"
     )
-
-
-def _json(services: Services, approval: StoredApproval) -> dict[str, Any]:
-    from punchlist.toolcalls.always import always_coverage
-
-    call = services.approvals.call(approval.call_id)
-    return {
-        **camel_json(approval, "call_id", "status", "question", "why", "asked_at", "expires_at", "on_expiry"),
-        "session": approval.conversation_id,
-        "tool": call.tool,
-        "workspace": call.workspace,
-        "outcomes": [outcome.value for outcome in approval.as_question.outcomes],
-        "always": always_coverage(approval.as_question, call.tool),
-    }
 
 
 def add_answer_commands(app: typer.Typer, find: Callable[[CliContext, str], tuple[Services, str]]) -> None:

@@ -19,6 +19,7 @@ from punchlist.surfaces.cli.context import (
     WatchOption,
     terminal_width,
 )
+from punchlist.surfaces.figures import format_age
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -79,7 +80,9 @@ class InboxView:
 def _item_lines(item: InboxItem, now: datetime, columns: int) -> list[str]:
     place = f"mission {item.mission}" if item.mission else f"session {item.session}"
     todo = f"  {excerpt(item.todo_title, 60)}" if item.todo_title else ""
-    head = f"{item.number:>3}  {item.kind}  {item.subject}  {place}{todo}  {format_age(item.age_seconds(now))}"
+    seconds = item.age_seconds(now)
+    age = f"{format_age(seconds)} ago" if seconds >= 60 else "just now"
+    head = f"{item.number:>3}  {item.kind}  {item.subject}  {place}{todo}  {age}"
     answers = " | ".join(f"{answer} {item.number}" for answer in item.answers)
     if item.kind == "escalation":
         answers = f"answer {item.number} extend DATE | cancel | keep, or acknowledge {item.number}"
@@ -90,13 +93,6 @@ def _item_lines(item: InboxItem, now: datetime, columns: int) -> list[str]:
     ]
     reason = [f"     {visible(item.reason)}"] if item.reason else []
     return [visible(head), *reason, *(f"     │ {line}" for line in question), f"     punchlist inbox {answers}", ""]
-
-
-def format_age(seconds: int) -> str:
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds // size} {unit} ago"
-    return "just now"
 
 
 def _find_approval(cli: CliContext, number: str) -> tuple[Services, str]:

@@ -23,6 +23,7 @@ from punchlist.surfaces.cli.context import echo, supports_ansi, supports_color, 
 from punchlist.surfaces.cli.layout import fit_line
 from punchlist.surfaces.cli.live_area import LiveArea
 from punchlist.surfaces.cli.run_output import RunOutput
+from punchlist.surfaces.figures import format_seconds
 from punchlist.toolcalls.model import ExecutingToolCall, SuccessfulToolCall, ToolCall, ToolCallRequest
 
 MAX_LINE_LENGTH: Final = 160
@@ -267,7 +268,7 @@ class _RunningCall:
     def line(self, now: float, columns: int) -> str:
         name, seconds = (
             run_lines.call_name(self._request, columns),
-            run_lines.format_seconds(int(now - self.started_at)),
+            format_seconds(int(now - self.started_at)),
         )
         return f"{self._prefix}▶ {name} ({seconds})  {self.output}".rstrip()
 

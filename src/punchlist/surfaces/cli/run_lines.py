@@ -12,6 +12,7 @@ from punchlist.checklist.render import render_frame
 from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.cli.context import plural
 from punchlist.surfaces.cli.layout import fit_line
+from punchlist.surfaces.figures import format_cost, format_count, format_seconds
 from punchlist.toolcalls.lifecycle import UnfinishedCode
 from punchlist.toolcalls.model import (
     CancelledToolCall,
@@ -64,32 +65,6 @@ def status_line(frame: int, seconds: float, tokens: int, cost: float | None, aut
         parts.append(format_cost(cost))
     line = f"{SPINNER[frame % len(SPINNER)]} {' · '.join([*parts, auto])}"
     return fit_line(line if len(line) < columns else line.replace("tokens", "tok").replace(" · ", "·"), columns - 1)
-
-
-def format_seconds(seconds: float) -> str:
-    if seconds < 0.0995:
-        return f"{max(1, round(seconds * 1000))} ms" if seconds else "0 s"
-    if seconds < 9.95 and seconds != int(seconds):
-        return f"{seconds:.1f} s"
-    if (whole := round(seconds)) < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def format_count(number: int) -> str:
-    if number < 1_000:
-        return str(number)
-    for limit, unit, size in ((1_000_000, "k", 1_000), (10**18, "M", 1_000_000)):
-        # 999,960 would be 1000k.
-        if round(number / size, 1) < limit / size:
-            value = number / size
-            return f"{value:.1f}{unit}" if value < 99.95 else f"{value:.0f}{unit}"
-    return f"{number:,}"
-
-
-def format_cost(dollars: float) -> str:
-    return f"${dollars:.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
 
 
 def auto_text(count: int, limit: int | None) -> str:

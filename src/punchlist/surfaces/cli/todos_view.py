@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.checklist.render import ICONS, NO_TODOS, render_frame
-from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.context import format_time, supports_color
-from punchlist.verification.model import CheckOutcome, verification_json
+from punchlist.verification.model import CheckOutcome
 
 if TYPE_CHECKING:
     from punchlist.plan.usage import PlanTodoUsage
@@ -44,11 +43,11 @@ def todos_text(todos: TodoList) -> str:
 
 
 def todos_json(todos: TodoList, usage: Mapping[str, PlanTodoUsage] | None = None) -> dict[str, Any]:
-    return {
-        "session": todos.session,
-        "items": [_item_json(item, usage or {}) for item in todos.items],
-        "summary": todos.summary,
-    }
+    shown = todos.as_json()
+    for item in shown["items"]:
+        if usage and item["id"] in usage:
+            item["costs"] = usage[item["id"]].as_json()
+    return shown
 
 
 def usage_lines(todos: TodoList, usage: Mapping[str, PlanTodoUsage]) -> list[str]:
@@ -74,22 +73,6 @@ class TodosView:
 
     def json(self, value: TodoList) -> Any:
         return todos_json(value)
-
-
-def _item_json(item: NumberedTodo, usage: Mapping[str, PlanTodoUsage]) -> dict[str, Any]:
-    shown = camel_json(item, "number", "id", "list", "title", "status")
-    if item.waits_for:
-        shown["waitsFor"] = list(item.waits_for)
-    if item.outcome:
-        shown["outcome"] = item.outcome
-    if item.reason:
-        shown["reason"] = item.reason
-    shown.update(verification_json(item.verification, completed=item.mark is not None))
-    if item.claim:
-        shown["claimedBy"], shown["claimedUntil"] = item.claim.holder, item.claim.lease_until
-    if item.id in usage:
-        shown["costs"] = usage[item.id].as_json()
-    return shown
 
 
 def _icon(item: NumberedTodo) -> str:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, ListByDefault, echo, format_time
-
-if TYPE_CHECKING:
-    from punchlist.tokens.model import AccessToken
 
 app = typer.Typer(help="Create, list and revoke tokens for `serve` and `mcp --http`.", cls=ListByDefault)
 
@@ -43,15 +40,14 @@ def create(
     from punchlist.kernel.events import Role
     from punchlist.tokens.validation import parse_lifetime, webhook_secret
 
-    refuse_for_agents("token create")
     services = cli.in_session()
     issued = services.tokens.create(cli.user_scope(services), name, Role(role.value), parse_lifetime(expires))
     if webhook:
         secret = webhook_secret(services.trust, issued.token.id)
         path = f"/webhooks/{issued.token.id}"
-        cli.show({**_json(issued.token), "path": path, "secret": secret}, f"{path}\n{secret}")
+        cli.show({**issued.token.as_json(), "path": path, "secret": secret}, f"{path}\n{secret}")
     else:
-        cli.show({**_json(issued.token), "token": issued.text}, issued.text)
+        cli.show({**issued.token.as_json(), "token": issued.text}, issued.text)
     if not cli.json:
         until = f"until {format_time(issued.token.expires_at)}" if issued.token.expires_at else "until it is revoked"
         echo(f"Token {name} for the role {role.value}, valid {until}. It is not shown again.", error=True)
@@ -74,7 +70,7 @@ def list_(cli: CliContext) -> None:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     cli.show(
-        [{**_json(token), "validity": validity.value} for token, validity in listed],
+        [{**token.as_json(), "validity": validity.value} for token, validity in listed],
         map(visible, lines),
         empty="There are no tokens. `punchlist token create NAME --role ROLE` creates one.",
     )
@@ -84,19 +80,6 @@ def list_(cli: CliContext) -> None:
 def revoke(cli: CliContext, token: Annotated[str, typer.Argument(metavar="NAME|ID", help="The token.")]) -> None:
     """Revoke a token. Clients that use it are refused from their next request on."""
     refuse_for_agents("token revoke")
-    refuse_for_agents("token revoke")
     services = cli.in_session()
     revoked = services.tokens.revoke(cli.user_scope(services), token)
-    cli.show(_json(revoked), f"Revoked {visible(revoked.name)} ({visible(revoked.id)}).")
-
-
-def _json(token: AccessToken) -> dict[str, Any]:
-    return {
-        "id": token.id,
-        "name": token.name,
-        "role": token.role.value,
-        "createdBy": token.created_by,
-        "createdAt": token.created_at,
-        "expiresAt": token.expires_at,
-        "revokedAt": token.revoked_at,
-    }
+    cli.show(revoked.as_json(), f"Revoked {visible(revoked.name)} ({visible(revoked.id)}).")

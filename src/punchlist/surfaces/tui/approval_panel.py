@@ -18,6 +18,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from punchlist.surfaces.figures import age_of, format_age
 from punchlist.surfaces.tui.approval_lines import (
     ALWAYS_KEYS,
     approval_body,
@@ -25,7 +26,6 @@ from punchlist.surfaces.tui.approval_lines import (
     approval_hint,
     approval_keys,
 )
-from punchlist.surfaces.tui.figures import age_of, format_age
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.screen_state import PendingApproval
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from textual.content import Content
 
+from punchlist.surfaces.figures import format_seconds
 from punchlist.surfaces.tui.diff_lines import diff_lines, looks_like_diff
 from punchlist.surfaces.tui.display_text import assemble, block, cut, fold, hang, justified, line
 from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
-from punchlist.surfaces.tui.figures import format_seconds
 from punchlist.surfaces.tui.markdown_lines import markdown_lines
 from punchlist.surfaces.tui.theme import SIGNS, STYLES
 

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from textual.content import Content
 
+from punchlist.surfaces.figures import age_of, format_age
 from punchlist.surfaces.tui.display_text import assemble, cut, justified, line
-from punchlist.surfaces.tui.figures import age_of, format_age
 from punchlist.surfaces.tui.screen_state import GROUPS, Group, HomeRow
 from punchlist.surfaces.tui.theme import SIGNS, STYLES
 

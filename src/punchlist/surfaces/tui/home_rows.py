@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from punchlist.surfaces.tui.figures import format_count
+from punchlist.surfaces.figures import format_count
 from punchlist.surfaces.tui.screen_state import HomeRow
 
 if TYPE_CHECKING:

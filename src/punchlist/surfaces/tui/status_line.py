@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from textual.content import Content
 from textual.widgets import Static
 
+from punchlist.surfaces.figures import format_cost, format_count, format_seconds
 from punchlist.surfaces.tui.display_text import assemble, line
-from punchlist.surfaces.tui.figures import format_cost, format_count, format_seconds
 from punchlist.surfaces.tui.screen_state import SessionState, TurnFigures
 from punchlist.surfaces.tui.theme import SPINNER, STILL
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
+from punchlist.surfaces.figures import progress_bar
 from punchlist.surfaces.tui.display_text import assemble, hang, line
-from punchlist.surfaces.tui.figures import progress_bar
 from punchlist.surfaces.tui.theme import SIGNS, STYLES
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from punchlist.checklist.render import width
+from punchlist.surfaces.figures import format_count
 from punchlist.surfaces.tui.display_text import assemble, block, cut, line
 from punchlist.surfaces.tui.entry_lines import call_header
-from punchlist.surfaces.tui.figures import format_count
 from punchlist.surfaces.tui.theme import SIGNS, SPINNER, STILL, STYLES
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, TextIO
 from punchlist.agent.message_kinds import ENDING
 from punchlist.kernel.text import visible, visible_block
 from punchlist.storage.change_watch import ChangeWatch
+from punchlist.surfaces.figures import format_seconds
 from punchlist.surfaces.tui.display_text import block, line
 from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
 from punchlist.surfaces.tui.entry_lines import list_change
-from punchlist.surfaces.tui.figures import format_seconds
 from punchlist.surfaces.tui.line_modes.answers import answer_choices
 from punchlist.surfaces.tui.line_modes.line_chat import LineChat, Question
 from punchlist.surfaces.tui.slash_commands.model import ConfirmAction, MessageLevel

@@ -9,8 +9,8 @@ from textual.content import Content
 from punchlist.missions.model import MissionTodo
 from punchlist.missions.todos.deadlines import due_at
 from punchlist.missions.todos.lifecycle import OPEN
+from punchlist.surfaces.figures import format_age, progress_bar
 from punchlist.surfaces.tui.display_text import assemble, line
-from punchlist.surfaces.tui.figures import format_age, progress_bar
 from punchlist.surfaces.tui.theme import SIGNS, STYLES
 from punchlist.views.board import MissionBoard
 

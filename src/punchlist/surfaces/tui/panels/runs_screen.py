@@ -14,9 +14,9 @@ from textual.widgets.option_list import Option
 from punchlist.conversations.model import Scope
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
+from punchlist.surfaces.figures import age_of, format_age, format_count
 from punchlist.surfaces.tui.dialogs import LineDialog
 from punchlist.surfaces.tui.display_text import assemble, line
-from punchlist.surfaces.tui.figures import age_of, format_age, format_count
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.panels.panel_screen import PanelScreen
 from punchlist.views.runs import read_runs

@@ -15,10 +15,10 @@ from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from punchlist.kernel.text import visible
+from punchlist.surfaces.figures import age_of, format_age
 from punchlist.surfaces.tui.display_text import assemble, cut, justified, line
 from punchlist.surfaces.tui.entries import Entry
 from punchlist.surfaces.tui.entry_lines import summary_line
-from punchlist.surfaces.tui.figures import age_of, format_age
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.panels.panel_screen import PanelScreen
 from punchlist.surfaces.tui.theme import SIGNS, STYLES

@@ -11,10 +11,10 @@ from textual.content import Content
 from punchlist.conversations.model import ChatEntry
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.todos.lifecycle import OPEN
+from punchlist.surfaces.figures import format_count, format_seconds
 from punchlist.surfaces.tui.display_text import assemble, block, hang, line
 from punchlist.surfaces.tui.entries import Entry
 from punchlist.surfaces.tui.entry_lines import summary_line
-from punchlist.surfaces.tui.figures import format_count, format_seconds
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.panels.board_lines import deadline_text, sign
 from punchlist.surfaces.tui.panels.runs_screen import RunsScreen

@@ -6,13 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.events import Role
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
-from punchlist.tokens.model import AccessToken
 from punchlist.tokens.validation import DEFAULT_LIFETIME, parse_lifetime
-
-_FIELDS = ("id", "name", "role", "created_by", "created_at", "expires_at", "revoked_at")
 
 
 class PrincipalShape(ResponseModel):
@@ -50,22 +46,20 @@ def _me(call: ApiCall) -> Any:
     return {"name": principal.name, "role": principal.role.value, "csrf": principal.csrf}
 
 
-def _json(token: AccessToken) -> dict[str, Any]:
-    return {**camel_json(token, *_FIELDS), "role": token.role.value}
-
-
 def _list(call: ApiCall) -> Any:
-    return {"items": [{**_json(token), "validity": validity.value} for token, validity in call.services.tokens.list()]}
+    return {
+        "items": [{**token.as_json(), "validity": validity.value} for token, validity in call.services.tokens.list()]
+    }
 
 
 def _create(call: ApiCall) -> Any:
     body = call.body
     issued = call.services.tokens.create(call.scope(), body.name, body.role, parse_lifetime(body.expires))
-    return {**_json(issued.token), "token": issued.text}
+    return {**issued.token.as_json(), "token": issued.text}
 
 
 def _revoke(call: ApiCall) -> Any:
-    return _json(call.services.tokens.revoke(call.scope(), call.path["id"]))
+    return call.services.tokens.revoke(call.scope(), call.path["id"]).as_json()
 
 
 ENDPOINTS = [

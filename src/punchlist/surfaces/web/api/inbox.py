@@ -9,10 +9,8 @@ from pydantic import Field
 from punchlist.kernel.camel_json import camel_json
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, Reason
-from punchlist.toolcalls.always import describe
-from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, always_rule
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.policy import RuleLifetime
-from punchlist.toolcalls.stored_call import StoredApproval
 from punchlist.views.inbox_model import InboxAction
 
 OutcomeName = Literal[
@@ -121,26 +119,12 @@ def _answer(call: ApiCall) -> Any:
     return answered.as_json()
 
 
-def approval_json(call: ApiCall, approval: StoredApproval) -> dict[str, Any]:
-    stored = call.services.approvals.call(approval.call_id)
-    question = approval.as_question
-    rules = {outcome: always_rule(outcome, question, stored.tool) for outcome in question.outcomes}
-    return {
-        **camel_json(approval, "call_id", "status", "question", "why", "asked_at", "expires_at", "on_expiry"),
-        "session": approval.conversation_id,
-        "tool": stored.tool,
-        "workspace": stored.workspace,
-        "outcomes": [outcome.value for outcome in question.outcomes],
-        "always": {outcome.removeprefix("proceed_always_"): describe(rule) for outcome, rule in rules.items() if rule},
-    }
-
-
 def _approvals(call: ApiCall) -> Any:
-    return {"items": [approval_json(call, each) for each in call.services.approvals.waiting()]}
+    return {"items": [call.services.approvals.as_json(each) for each in call.services.approvals.waiting()]}
 
 
 def _approval(call: ApiCall) -> Any:
-    return approval_json(call, call.services.approvals.find(call.path["id"]))
+    return call.services.approvals.as_json(call.services.approvals.find(call.path["id"]))
 
 
 def _answer_approval(call: ApiCall) -> Any:

@@ -55,33 +55,8 @@ class MoveBody(RequestModel):
 
 
 def list_json(lists: TodoList) -> dict[str, Any]:
-    return {
-        "session": lists.session,
-        "items": [item_json(item) for item in lists.items],
-        "summary": dict(lists.summary),
-    }
-
-
-def item_json(item: NumberedTodo) -> dict[str, Any]:
-    check = item.verification.check
-    optional = {
-        "waitsFor": list(item.waits_for),
-        "outcome": item.outcome,
-        "reason": item.reason,
-        "check": check,
-        "claim": item.claim and item.claim.holder,
-    }
-    return {
-        "number": item.number,
-        "id": item.id,
-        "list": item.list,
-        "title": item.title,
-        "label": item.label,
-        "status": item.status,
-        "mark": item.mark and str(item.mark),
-        **{name: value for name, value in optional.items() if value},
-        "etag": _version(item),
-    }
+    items = [{"mark": None, **item.as_json(), "etag": _version(item)} for item in lists.items]
+    return {**lists.as_json(), "items": items}
 
 
 def _version(item: NumberedTodo) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 def format_seconds(seconds: float) -> str:
     if seconds < 0.0995:
         return f"{max(1, round(seconds * 1000))} ms" if seconds else "0 s"
-    if seconds < 9.95:
+    if seconds < 9.95 and seconds != int(seconds):
         return f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 60:

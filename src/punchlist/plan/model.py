@@ -14,7 +14,7 @@ from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.events import Actor, Change, Role
 from punchlist.kernel.text import visible
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanAction, PlanStatus
-from punchlist.verification.model import Check, Verification, decode
+from punchlist.verification.model import NO_VERIFICATION, Check, Verification, decode
 
 
 def plan_stream(turn_id: str) -> str:
@@ -81,6 +81,8 @@ class TurnTodo(NamedTuple):
 
     def verified(self) -> Verification:
         """The check, its result, the evidence and who accepted it."""
+        if self.verification is None:
+            return NO_VERIFICATION
         try:
             return decode(self.verification)
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -27,7 +27,7 @@ from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.home_screen import HomeScreen
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.refresh import RETRY_SECONDS
-from punchlist.surfaces.tui.theme import THEMES, choose_theme
+from punchlist.surfaces.tui.theme import NO_COLOR, THEMES, choose_theme
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -76,7 +76,8 @@ class PunchlistApp(App[str]):
         self, open_backend: Callable[[], Backend], *, session: str | None = None, goal: str | None = None
     ) -> None:
         """`session` opens a conversation, with a `goal` to begin with; otherwise the application begins on Home."""
-        super().__init__()
+        # Without this, Textual replaces colours by shades of grey.
+        super().__init__(ansi_color=True if os.environ.get(NO_COLOR) else None)
         self.backend: Backend
         self.is_ready = False
         """Whether there is a backend."""

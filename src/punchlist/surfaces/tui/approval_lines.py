@@ -29,9 +29,11 @@ def approval_head(approval: PendingApproval, place: int, total: int, age: str, w
 
 def approval_body(approval: PendingApproval, width: int) -> list[Content]:
     """What will run; a diff has its colours."""
-    if looks_like_diff(approval.question):
-        return diff_lines(approval.question, width)
-    return [piece for part in block(approval.question).split("\n") for piece in fold(Content(part), width)]
+    # The folder is above already.
+    question = approval.question.removesuffix(f"in {approval.workspace}").rstrip()
+    if looks_like_diff(question):
+        return diff_lines(question, width)
+    return [piece for part in block(question).split("\n") for piece in fold(Content(part), width)]
 
 
 def approval_keys(approval: PendingApproval, width: int) -> list[Content]:

@@ -11,13 +11,14 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
-from textual.widgets import TextArea
+from textual.content import Content
+from textual.widgets import Static, TextArea
 
 from punchlist.surfaces.tui.approval_panel import ApprovalPanel
 from punchlist.surfaces.tui.composer import Composer
 from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.dialogs import ChoiceDialog
-from punchlist.surfaces.tui.display_text import line
+from punchlist.surfaces.tui.display_text import assemble, line
 from punchlist.surfaces.tui.entries import SaidEntry
 from punchlist.surfaces.tui.history_feed import HistoryFeed, LoadedEntries
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
@@ -47,6 +48,17 @@ TYPING_SECONDS = 0.03
 LATE_SECONDS = 0.15
 """It is drawn at least this often."""
 MAX_REWIND = 30
+
+
+def empty_lines(folder: str, model: str) -> Content:
+    """What a conversation without entries shows."""
+    keys = (("/", "commands"), ("@", "files"), ("#", "items of the list"), ("?", "all keys"), ("^b", "Home"))
+    parts = [Content(f"A new conversation in {line(folder, 60)}"), Content("")]
+    parts.append(Content("Write what should be done and press Enter."))
+    if not model:
+        parts.append(assemble(("No model is set. ", "$needs-you"), "/model sets one, such as anthropic:… or ollama:…"))
+    parts += [Content(""), *(assemble((f"{key:<3}", "bold"), (name, "$quiet")) for key, name in keys)]
+    return Content("\n").join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +91,7 @@ class ConversationScreen(DataScreen):
         yield TooSmall()
         with Container(id="conversation"):
             yield self.history
+            yield Static(id="empty", markup=False)
             yield TodoPanel(id="todos")
         with Vertical(id="dock"):
             yield ApprovalPanel(id="approvals")
@@ -129,6 +142,7 @@ class ConversationScreen(DataScreen):
             self._feed.sent = None
         self.query_one(TodoPanel).show(state.todos)
         self._show_approvals(state)
+        self._show_emptiness()
         self.composer.running = self.is_busy
         if self.composer.queue.messages != state.queued:
             self.composer.refresh_queue()
@@ -182,8 +196,17 @@ class ConversationScreen(DataScreen):
 
     def _show_busy(self) -> None:
         if self.is_mounted:
+            self._show_emptiness()
             self.composer.running = self.is_busy
             self._show_status()
+
+    def _show_emptiness(self) -> None:
+        """Say what to do as long as nothing was said."""
+        is_empty = not self.history.entries
+        if is_empty and not self.has_class("-empty"):
+            backend = self.app.backend
+            self.query_one("#empty", Static).update(empty_lines(backend.services.workspace.name, backend.model))
+        self.set_class(is_empty, "-empty")
 
     # --- parts --------------------------------------------------------------------------------------------------
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from textual.content import Content
 from textual.widgets import Static
 
 from punchlist.surfaces.figures import format_cost, format_count, format_seconds
-from punchlist.surfaces.tui.display_text import assemble, line
+from punchlist.surfaces.tui.display_text import assemble, cut, line
 from punchlist.surfaces.tui.screen_state import SessionState, TurnFigures
 from punchlist.surfaces.tui.theme import SPINNER, STILL
 
@@ -61,7 +62,18 @@ def status_content(values: StatusValues, width: int, frame: int | None = None) -
         return Content("").join([one, hint.pad_left(width - one.cell_length - hint.cell_length)])
     if one.cell_length <= width:
         return one
-    return Content("\n").join(Content(" ").join(parts).wrap(width)[:2])
+    return Content("\n").join(_rows(parts, width)[:2])
+
+
+def _rows(parts: Sequence[Content], width: int) -> list[Content]:
+    """As many parts on each line as fit."""
+    rows: list[Content] = []
+    for part in parts:
+        if rows and rows[-1].cell_length + 3 + part.cell_length <= width:
+            rows[-1] = Content.styled(" · ", "$rule").join([rows[-1], part])
+        else:
+            rows.append(cut(part, width))
+    return rows
 
 
 def _state(values: StatusValues, sign: str) -> Content:

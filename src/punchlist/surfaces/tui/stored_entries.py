@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.message_kinds import COMPACTION, CONTINUATION, ENDING, GOAL, REMINDER, REPLY, RESULT, RESUMED
+from punchlist.checklist.service import UPDATE_KIND
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
 
@@ -60,6 +61,9 @@ def _entries(each: ChatEntry, find_call: FindCall) -> Iterator[Entry]:
         yield ReplyEntry(message.id, message.content, agent, depth)
     elif message.kind == ENDING:
         yield NoteEntry(message.id, ENDING, message.content, depth)
+    elif message.kind == UPDATE_KIND:
+        _, *items = message.content.splitlines()
+        yield NoteEntry(message.id, message.kind, "list changed: " + "; ".join(map(str.strip, items)), depth)
     else:
         yield NoteEntry(message.id, message.kind, _LEADS.get(message.kind, "") + _readable(message.content), depth)
 

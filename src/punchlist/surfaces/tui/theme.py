@@ -136,7 +136,16 @@ _TERMINAL: Final = _meanings(
 )
 
 
-def _of_terminal(name: str, *, dark: bool) -> Theme:
+_NO_COLOR: Final = _meanings(
+    block_cursor_background="ansi_default",
+    block_cursor_foreground="ansi_default",
+    block_cursor_text_style="bold underline",
+    block_cursor_blurred_background="ansi_default",
+    block_cursor_blurred_foreground="ansi_default",
+)
+
+
+def _of_terminal(name: str, *, dark: bool, **variables: str) -> Theme:
     """The terminal's own 16 colours."""
     return Theme(
         name=name,
@@ -155,6 +164,7 @@ def _of_terminal(name: str, *, dark: bool) -> Theme:
         dark=dark,
         variables={
             **_TERMINAL,
+            **variables,
             "ansi-background": "ansi_black" if dark else "ansi_white",
             "ansi-foreground": "ansi_white" if dark else "ansi_black",
         },
@@ -168,14 +178,18 @@ THEMES: Final = {
         _LIGHT,
         _of_terminal("punchlist-terminal-dark", dark=True),
         _of_terminal("punchlist-terminal-light", dark=False),
+        _of_terminal("punchlist-no-color", dark=True, **_NO_COLOR),
     )
 }
+NO_COLOR: Final = "NO_COLOR"
 THEME_VARIABLE: Final = "PUNCHLIST_THEME"
 _TRUE_COLOR: Final = ("truecolor", "24bit")
 
 
 def choose_theme(environment: Mapping[str, str]) -> str:
     """The name of the theme: the one that was asked for, else by what the terminal says about itself."""
+    if environment.get(NO_COLOR):
+        return THEMES["no-color"].name
     asked = environment.get(THEME_VARIABLE, "")
     if asked in THEMES:
         return THEMES[asked].name

@@ -94,9 +94,7 @@ class HomeScreen(DataScreen):
             return
         if not self._error:
             title.update(self._title(state))
-        self.query_one("#welcome").display = not state.rows
-        body = self.query_one("#home-body")
-        body.display = bool(state.rows)
+        self.set_class(not state.rows, "-empty")
         rows = self.query_one("#rows", OptionList)
         current = self.row
         width = max(rows.scrollable_content_region.width - 1, 20)

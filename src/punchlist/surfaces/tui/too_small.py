@@ -17,8 +17,6 @@ def is_too_small(size: Size) -> bool:
 class TooSmall(Static):
     DEFAULT_CSS = """
     TooSmall { display: none; width: 100%; height: 100%; content-align: center middle; text-align: center; }
-    .-tiny > * { display: none; }
-    .-tiny > TooSmall { display: block; }
     """
 
     def __init__(self) -> None:

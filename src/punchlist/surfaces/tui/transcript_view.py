@@ -24,9 +24,9 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 
+from punchlist.surfaces.figures import format_seconds
 from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry
 from punchlist.surfaces.tui.entry_lines import entry_lines
-from punchlist.surfaces.tui.figures import format_seconds
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.streamed_markdown import StreamedMarkdown
 

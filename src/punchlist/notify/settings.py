@@ -61,10 +61,10 @@ class NotifyChannel:
     webhook: str = ""
     secret_env: str = ""
     service: str = ""
-    push: bool = False
-    """The browsers in which it was turned on."""
     kinds: frozenset[RequestKind] = frozenset(RequestKind)
     urgency: Urgency = Urgency.LOW
+    push: bool = False
+    """The browsers in which it was turned on."""
 
     def wants(self, kind: RequestKind) -> bool:
         order = list(Urgency)

@@ -57,15 +57,34 @@ def test_items_that_are_added_as_completed_are_claims(rehearse: Rehearse) -> Non
         items = [todo("A", "completed"), todo("B", "completed", check=check)]
         return "TodoWrite", {"todos": items}
 
-    lines = [calls(writes("false")), calls(("list_directory", {}), writes("false")), says("Done.")]
-    scene = rehearse(coder=lines)
+    lines = [calls(writes("false")), calls(("list_directory", {}), writes("false"))]
+    cancelled = [todo("A", "completed"), todo("B", "cancelled", reason="no")]
+    again = [calls(("TodoWrite", {"todos": cancelled})), calls(writes("false")), says("Done.")]
+    scene = rehearse(coder=[*lines, *again])
     scene.agent = BUILT_IN["coder"]
     ended = scene.run()
-    assert (ended.reason, [item.title for item in ended.open]) == (Reason.STALLED, ["A", "B"])
-    told = [m.text for m in scene.model.requests["coder"][2].messages if isinstance(m, CallReturn)]
+    assert (ended.reason, [item.title for item in ended.open]) == (Reason.STALLED, ["B"])
+    told = [m.text for m in scene.model.requests["coder"][4].messages if isinstance(m, CallReturn)]
     assert "[ ] A" in told[0]
     assert "no tool call has succeeded for “A”, “B”" in told[0]
     assert "Its check failed: “false”" in told[2]
+    # Nor is an item that was cancelled completed without its check.
+    assert "[-] B" in told[3]
+    assert "[ ] B" in told[4]
+    assert "Its check failed: “false”" in told[4]
+
+
+@pytest.mark.spec("V1", "T12")
+def test_a_worker_that_did_nothing_is_no_evidence(rehearse: Rehearse) -> None:
+    mission = {"type": "coder", "mission": "Look.", "todoId": "1"}
+    claim = ("complete_todo", {"todoId": "1", "outcome": "done"})
+    lines = [plans("Look"), calls(("delegate", mission)), calls(claim), calls(("delegate", mission)), calls(claim)]
+    worker = [says("I did it."), calls(("list_directory", {})), says("I have looked.")]
+    scene = rehearse(*lines, says("Done."), coder=worker)
+    assert scene.run().reason is Reason.COMPLETED
+    _, idle, questioned, worked, kept = results(scene)
+    assert [idle.failed, questioned.failed, worked.failed, kept.failed] == [False, True, False, False]
+    assert "no tool call has succeeded for “Look”" in questioned.text
 
 
 @pytest.mark.spec("V2")

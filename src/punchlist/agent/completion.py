@@ -41,8 +41,8 @@ class CompletionClaim:
     verification: Verification = NO_VERIFICATION
     reference: str = ""
     """How the call names it."""
-    is_new: bool = False
-    """The call adds it as completed."""
+    was_open: bool = True
+    """False if the call adds it as completed, or if it was cancelled before."""
 
     @property
     def check(self) -> Check | None:
@@ -175,7 +175,7 @@ class CompletionGate:
             notes += [verdict.note] if verdict.note else []
         if refusal:
             self._refused.append(refusal.partition("\n")[0])
-            if not any(claim.is_new for claim in claims):
+            if all(claim.was_open for claim in claims):
                 results.append(CallReturn(call.id, call.tool, refusal, failed=True))
                 return ()
             # Items that are not written would not be open.

@@ -12,7 +12,7 @@ from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.resume import RestoredTurn, restore
 from punchlist.agent.turn_model import TurnResult
-from punchlist.agent.work_log import WorkLog
+from punchlist.agent.work_log import NO_WORK, WorkLog
 from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotFound, PunchlistError
 from punchlist.kernel.cancellation import CancelSignal
@@ -137,7 +137,7 @@ def with_work(result: TurnResult) -> str:
     """The report of a worker, and what it did."""
     report = result.text or "The worker's report is empty."
     if not result.work:
-        return f"{report}\n\n(It made no successful tool call.)"
+        return f"{report}\n\n{NO_WORK}"
     calls = "\n".join(f"- {call.tool}: {call.summary}" for call in result.work[-MAX_CALLS_SHOWN:])
     return f"{report}\n\nWhat it did ({len(result.work)} successful calls):\n{calls}"
 

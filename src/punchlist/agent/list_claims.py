@@ -64,9 +64,7 @@ class ListClaims(ClaimSource):
         after = identity.assign_ids(sent, before, short_id)
         # The agent may send an item with an id of its own, which the item has from then on.
         return [
-            CompletionClaim(new.content, new.content, new.content, new.verification, _new_item(new), is_new=True)
-            if old is None
-            else CompletionClaim(old.id, new.content, new.content, new.verification, new.id)
+            _claim(old, new)
             for old, new in identity.match_items(before, after)
             if new and new.status is ChecklistStatus.COMPLETED and (old is None or old.status is not new.status)
         ]
@@ -81,7 +79,7 @@ class ListClaims(ClaimSource):
         return replace(call, arguments={**arguments, "todos": todos})
 
     async def check_failed(self, claim: CompletionClaim, result: CheckResult) -> None:
-        if claim.is_new:
+        if not claim.was_open:
             return
         if claim.key == claim.id:
             await self._bridge(self._plans.record_check, self._scope, claim.id, result)
@@ -139,6 +137,12 @@ class VerifiedChecklists(Checklists):
             return [claims.of_checklist_item(item, before) for item in edit(before)]
 
         return super()._edit(scope, reason, verified)
+
+
+def _claim(old: ChecklistItem | None, new: ChecklistItem) -> CompletionClaim:
+    if old is None:
+        return CompletionClaim(new.content, new.content, new.content, new.verification, _new_item(new), was_open=False)
+    return CompletionClaim(old.id, new.content, new.content, new.verification, new.id, was_open=old.is_open)
 
 
 def _new_item(item: ChecklistItem) -> str:

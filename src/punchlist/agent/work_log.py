@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from punchlist.agent.definitions import CHECKLIST_TOOL, PLAN_TOOLS
+from punchlist.agent.definitions import CHECKLIST_TOOL, DELEGATE, PLAN_TOOLS
 from punchlist.checklist.lifecycle import ChecklistStatus, parse_status
 from punchlist.kernel.events import canonical_json
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
@@ -17,6 +17,8 @@ from punchlist.verification.model import EvidenceCall, evidence_call
 
 LIST_TOOLS: Final = frozenset({*PLAN_TOOLS, CHECKLIST_TOOL})
 """Calls of these are not work: they only keep the list."""
+NO_WORK: Final = "(It made no successful tool call.)"
+"""The end of a worker's report if it did nothing: then delegating was no work either."""
 _CHANGES: Final = {"write_file": "path", "edit_file": "path"}
 """Tools that change what one of their arguments names."""
 _SUMMARY: Final = {"run_command": "command", "read_file": "path", "delegate": "mission", **_CHANGES}
@@ -60,7 +62,7 @@ class WorkLog:
                 continue
             if call.tool in LIST_TOOLS:
                 self._steps.append(self._list_step(call, result))
-            else:
+            elif not (call.tool == DELEGATE and result.text.endswith(NO_WORK)):
                 self._made.add((call.tool, _key(call.arguments)))
                 self._steps.append(_Step(self._reply, describe_call(call)))
 

@@ -28,9 +28,10 @@ from punchlist.missions.planning.cadence import due_tick
 from punchlist.missions.planning.retries import DELAYS
 from punchlist.missions.service import Missions
 from punchlist.runs.lifecycle import RunStatus
-from punchlist.runs.model import Run
+from punchlist.runs.model import Run, RunKind
 from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
+from punchlist.runs.workers import WorkerRegistration
 from punchlist.storage.open import open_store
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
@@ -59,7 +60,7 @@ def other_store(database: str, store: Store, other_clock: StoppedClock) -> Itera
 
 def periodic_tasks(store: Store) -> PeriodicTasks:
     parts = SimpleNamespace(store=store, missions=Missions(store, Conversations(store)))
-    return PeriodicTasks(cast("Any", parts))
+    return PeriodicTasks(cast("Any", parts), "test")
 
 
 def cycles(store: Store) -> list[Run]:
@@ -254,6 +255,22 @@ def test_since_means_since_the_last_successful_cycle(store: Store, clock: Stoppe
     clock.now += timedelta(hours=1)
     failed_cycle(team)
     assert last_cycle(team.store, team.mission) == good.created_at
+
+
+@pytest.mark.spec("M12")
+def test_the_first_worker_that_lives_does_the_periodic_tasks(store: Store, clock: StoppedClock) -> None:
+    team = developer_experience(store, cadence={"cron": CRON, "timezone": "UTC"})
+    WorkerRegistration(store, "elsewhere:1:1", 8).renew()
+    clock.now += timedelta(days=1)
+    WorkerRegistration(store, "elsewhere:1:1", 8).renew()
+    clock.now += timedelta(seconds=50)
+    WorkerRegistration(store, "test", 8).renew()
+    asyncio.run(periodic_tasks(store).run())
+    assert Runs(store).list(mission_id=team.mission.id) == []
+    # The other worker is not seen any more.
+    clock.now += timedelta(seconds=11)
+    asyncio.run(periodic_tasks(store).run())
+    assert [run.kind for run in Runs(store).list(mission_id=team.mission.id)] == [RunKind.CYCLE]
 
 
 @pytest.mark.spec("M12")

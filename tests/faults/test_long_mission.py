@@ -297,13 +297,17 @@ def test_a_mission_runs_for_months_through_every_fault(
     rehearse(mission, days)
     seconds = time.monotonic() - begun
     lines = requests(mission.folder)
+    with mission.house.store.read() as tx:
+        rows = {
+            table: tx.raw(f"SELECT count(*) FROM {table}")[0][0] for table in ("events", "messages", "runs", "traces")
+        }
     print(
         f"{days} days in {seconds:.0f} s, {mission.kills} workers killed, {len(lines)} model requests, "
         f"{len(mission.idle_calls)} while nothing was due (in {mission.idle_checks} checks), largest state "
         f"{max(line['stateTokens'] for line in lines)} tokens, largest request "
         f"{max(line['tokens'] for line in lines)} tokens, with a summary {sum(line['summary'] for line in lines)}, "
         f"delayed by outages of an hour: {[str(one) for one in mission.outages]}, "
-        f"runs {dict(Counter(f'{run.kind} {run.status}' for run in mission.runs))}"
+        f"rows {rows}, runs {dict(Counter(f'{run.kind} {run.status}' for run in mission.runs))}"
     )
     check_all(mission, days)
     assert days < 120 or seconds < 300

@@ -1,4 +1,8 @@
-"""Periodic work: start cycles that are due, sweep deadlines, and queue runs that answer chat messages."""
+"""Periodic work: start cycles that are due, sweep deadlines, and queue runs that answer chat messages.
+
+One worker does it, the first of those that live, so that the cost does not grow with their number. Two may do it at
+once for a moment, for example when a clock was moved: all of it can be repeated.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from punchlist.engine.workflows.cycle import MAX_RESTING, PLANNING_GRACE
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.events import SYSTEM
+from punchlist.kernel.processes import is_running
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.changes import check_active
@@ -26,6 +31,7 @@ from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
 from punchlist.runs.lifecycle import RESTING
 from punchlist.runs.model import Run, RunKind
+from punchlist.runs.workers import live_workers
 from punchlist.storage.store import Store, Transaction
 
 if TYPE_CHECKING:
@@ -74,8 +80,9 @@ def _open_cycle(tx: Transaction, mission: Mission) -> Run | None:
 
 
 class PeriodicTasks:
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, executor: str) -> None:
         self._services = services
+        self._executor = executor
         self._overdue = OverdueService(services.store)
         self._budgets = Budgets(services.store)
         self._swept: dict[str, datetime] = {}
@@ -86,7 +93,16 @@ class PeriodicTasks:
         # In a thread, because it reads all missions.
         await asyncio.to_thread(self._run)
 
+    def _is_first(self) -> bool:
+        """Whether no worker that lives began before this one."""
+        with self._services.store.read() as tx:
+            alive = live_workers(tx, self._services.store.clock())
+        first = next((worker.id for worker in alive if is_running(worker.id) is not False), self._executor)
+        return first == self._executor
+
     def _run(self) -> None:
+        if not self._is_first():
+            return
         first_error: PunchlistError | None = None
         for mission in self._services.missions.list():
             try:

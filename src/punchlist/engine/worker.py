@@ -100,7 +100,7 @@ class Worker:
         self._runtimes = RuntimeFactory(services, model_for, mode)
         turns = TurnSteps(services, self._durable, self._queue, self._active_runs, self._runtimes, slots)
         self._context = WorkflowContext(services, self._durable, turns, self._queue)
-        self._periodic = PeriodicTasks(services)
+        self._periodic = PeriodicTasks(services, self.executor)
         self._registration = WorkerRegistration(services.store, self.executor, slots)
         self._stopping = asyncio.Event()
 

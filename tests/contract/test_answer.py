@@ -32,8 +32,13 @@ def test_work_after_an_early_text_makes_it_outdated(rehearse: Rehearse) -> None:
 @pytest.mark.spec("C13")
 def test_a_model_that_leaves_its_answer_empty_is_asked_for_it(rehearse: Rehearse) -> None:
     assert rehearse(says(""), says("Done.")).run().text == "Done."
-    ended = rehearse(*[says("")] * 9).run()
-    assert (ended.reason, ended.iterations) == (Reason.ERROR, 3)
+    # A call that is written as text is not run, so it is no answer either.
+    call = '{"name": "read_file", "arguments": {"path": "a.txt"}}'
+    for no_answer in ("", call, f"```json\n{call}\n```", f"<tool_call>{call}</tool_call>"):
+        ended = rehearse(*[says(no_answer)] * 9).run()
+        assert (ended.reason, ended.iterations, ended.last_text) == (Reason.ERROR, 3, "")
+    other = call.replace("read_file", "Ann")
+    assert rehearse(says(other)).run().text == other
     # The texts before are the answer, if the model adds nothing to them.
     ended = rehearse(plans("Look"), says(REPORT), completes(0), *[says("")] * 3).run()
     assert ended.reason is Reason.COMPLETED

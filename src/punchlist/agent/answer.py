@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Final
 
 from punchlist.agent.continuation import Limits, Reason, TurnCounters
@@ -13,6 +14,7 @@ from punchlist.models.model import CallReturn, Message, ModelRequest, Reply, Use
 
 SUBSTANTIAL: Final = 200
 """Characters from which a text beside list calls counts as a part of the answer: shorter ones announce the calls."""
+_CALL: Final = re.compile(r"(?:```(?:json)?|<tool_call>)?\s*(\{.*\})\s*(?:```|</tool_call>)?", re.DOTALL)
 _ANNOUNCEMENT: Final = re.compile(
     r"(?:I'll|I’ll|I will|I am going to|I'm going to|Let me|Next)\b[^\n]{0,100}", re.IGNORECASE
 )
@@ -21,6 +23,18 @@ _ANNOUNCEMENT: Final = re.compile(
 def _announces(text: str) -> bool:
     """Whether a text only says what will be done next: it answers nothing."""
     return _ANNOUNCEMENT.fullmatch(text) is not None
+
+
+def is_call_as_text(text: str, tools: Collection[str]) -> bool:
+    """Whether a reply is only the JSON of a tool call, as models write it if their server does not understand it."""
+    found = _CALL.fullmatch(text.strip())
+    if found is None:
+        return False
+    try:
+        call = json.loads(found[1])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(call, dict) and call.get("name") in tools and isinstance(call.get("arguments"), dict)
 
 
 class AnswerText:

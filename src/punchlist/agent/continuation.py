@@ -37,7 +37,10 @@ MAX_CONTINUATIONS: Final = 50
 """Of one turn, whatever they brought."""
 MAX_EMPTY_REPLIES: Final = 2
 """How often the model is asked for an answer that it left empty."""
-ANSWER_MISSING: Final = "Your last reply was empty. Answer the user now: what you did, found, and did not do."
+ANSWER_MISSING: Final = (
+    "Your last reply was empty, or a tool call written as text, which is not run. Continue with the request; if it is "
+    "done, answer the user."
+)
 WARNING_CALLS: Final = 2
 """The model is told this many calls before a limit."""
 
@@ -121,7 +124,7 @@ class Situation:
     finished: bool = False
     """The only item of the turn has been left by one of its exits."""
     empty_replies: int = 0
-    """Replies in a row without calls and without text, where no text before them answers the request."""
+    """Replies in a row without a call and without an answer, where no text before them answers the request."""
     has_text: bool = True
     """The model has written any text in this turn."""
     context_window: int | None = None

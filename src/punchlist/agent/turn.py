@@ -9,7 +9,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from punchlist.agent.answer import AnswerText, final_prompt, may_report, report_request
+from punchlist.agent.answer import AnswerText, final_prompt, is_call_as_text, may_report, report_request
 from punchlist.agent.budget import TurnProgress
 from punchlist.agent.context import CHARACTERS_PER_TOKEN, state_text
 from punchlist.agent.continuation import (
@@ -267,8 +267,10 @@ class Turn:
         self._progress.replied()
 
     def _add_to_answer(self, reply: Reply) -> None:
-        self._answer.add(reply)
-        is_empty = not reply.calls and not reply.text.strip() and self._answer.is_empty
+        is_call = not reply.calls and is_call_as_text(reply.text, self._deps.tools)
+        if not is_call:
+            self._answer.add(reply)
+        is_empty = not reply.calls and (is_call or not reply.text.strip()) and self._answer.is_empty
         self._empty_replies = self._empty_replies + 1 if is_empty else 0
 
     # --- its calls ----------------------------------------------------------------------------------------

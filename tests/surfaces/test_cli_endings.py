@@ -90,6 +90,21 @@ def test_ctrl_c_ends_a_command_that_waits_for_another_writer(
     assert answer.err == b""
 
 
+@pytest.mark.parametrize(("keys", "code"), [(None, 130), ("n\n", 1)], ids=["Ctrl-C", "no"])
+def test_a_question_that_is_not_answered_with_yes_changes_nothing(
+    project: Path, environment: dict[str, str], keys: str | None, code: int
+) -> None:
+    with Program(project, environment, "install", "codex", columns=80) as asked:
+        assert asked.process.stderr is not None
+        assert asked.process.stderr.read(len("Make these changes?")) == b"Make these changes?"
+        asked.wait_for("XDG_DATA_HOME")
+        if keys:
+            asked.answer(keys)
+        answer = asked.end() if keys else asked.interrupt()
+    assert answer.code == code
+    assert not (project / ".codex").exists()
+
+
 @pytest.mark.spec("W9")
 @pytest.mark.parametrize(
     "env",

@@ -151,7 +151,9 @@ def echo_error(message: str) -> None:
 def confirm(question: str, *, default: bool = False) -> None:
     """Ask on the terminal; a no aborts the command."""
     discard_typed_keys()
-    typer.confirm(question, default=default, abort=True, err=True)
+    if not typer.confirm(question, default=default, err=True):
+        echo("Nothing was changed.", error=True)
+        raise typer.Abort
 
 
 def discard_typed_keys() -> None:

@@ -240,7 +240,7 @@ def start(open_services: OpenServices) -> None:
         code = EXIT_INTERRUPTED
     except typer.Abort as abort:
         # Raised for Ctrl-C and for a question answered with no.
-        code = EXIT_INTERRUPTED if isinstance(abort.__cause__, KeyboardInterrupt) else EXIT_ERROR
+        code = EXIT_INTERRUPTED if isinstance(abort.__context__, KeyboardInterrupt) else EXIT_ERROR
     except BrokenPipeError:
         code = EXIT_ERROR
     except OSError as error:

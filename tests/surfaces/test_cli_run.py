@@ -65,7 +65,9 @@ def test_json_has_the_items_of_this_turn_from_all_lists(punchlist: Cli, script: 
     write = "- calls: [{{tool: TodoWrite, arguments: {{todos: [{{content: {0}, activeForm: Doing, status: {1}}}]}}}}]\n"
     script.write_text(PLAN + BOTH + "- First done.\n")
     punchlist("run", "First.", "--model", f"rehearsal:{script}")
-    script.write_text(write.format("Second", "completed") + "- Second done.\n")
+    looks = "- calls: [{tool: list_directory, arguments: {}}]\n"
+    done = write.format("Second", "in_progress") + looks + write.format("Second", "completed")
+    script.write_text(done + "- Second done.\n")
     flags = ("--model", f"rehearsal:{script}", "--json", "--lists", "both")
     second = json.loads(punchlist("run", "-c", "Second.", *flags).stdout)["todos"]
     assert [(item["list"], item["title"], item["status"]) for item in second] == [("checklist", "Second", "completed")]

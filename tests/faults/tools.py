@@ -136,7 +136,7 @@ def gone(needle: str, within: float) -> bool:
     while running(needle):
         if time.monotonic() > until:
             return False
-        os.sched_yield()
+        time.sleep(0.002)
     return True
 
 

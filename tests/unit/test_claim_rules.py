@@ -207,6 +207,6 @@ def test_a_lease_past_the_end_of_the_calendar_is_refused() -> None:
 def test_whoever_finds_nothing_is_told_when_to_come_back() -> None:
     assert str(NothingToClaim(0, 0)) == "No todo is left to claim."
     assert str(NothingToClaim(2, 1, IN_FIVE)) == (
-        "No todo is free now: 2 claimed, the first until 2026-02-21T09:05:00.000000Z, 1 in progress or waiting. "
+        "No todo is free now: 2 claimed, the first until 2026-02-21T09:05:00Z, 1 in progress or waiting. "
         "Try again later."
     )

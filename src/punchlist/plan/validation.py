@@ -84,7 +84,7 @@ def _parse_item(raw: Any, where: str, problems: list[str]) -> NewTodo | None:
         problems.append(f"{where}.order: must be a position counted from 1, got {text.display_value(order)}")
     blocked_by = _parse_conditions(raw.get("blockedBy"), f"{where}.blockedBy", problems)
     resources = _parse_resources(raw.get("resources"), f"{where}.resources", problems)
-    check = parse_check(raw.get("check"), f"{where}.check", problems)
+    check = None if raw.get("check") is None else parse_check(raw["check"], f"{where}.check", problems)
     if len(problems) > before:
         return None
     return NewTodo(

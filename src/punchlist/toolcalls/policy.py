@@ -88,13 +88,18 @@ class Rule:
     """The folder of the project that an "always" rule is for."""
     owner: str | None = None
     """The turn or process that a rule for one run belongs to."""
+    text: str = field(init=False, repr=False, compare=False)
+    """What the rule says. Written once, since every command of a line names the rule that decides about it."""
 
-    def __str__(self) -> str:
+    def __post_init__(self) -> None:
         about = [self.tool if self.server is None else f"every tool of {self.server}"]
         about += [f"commands starting with {_joined(self.commands)}"] * bool(self.commands)
         about += [f"exactly {_joined(self.lines)}"] * bool(self.lines)
         about += [f"{name} = {pattern}" for name, pattern in self.arguments.items()]
-        return f"{self.verdict} {', '.join(about)} ({self.source})"
+        object.__setattr__(self, "text", f"{self.verdict} {', '.join(about)} ({self.source})")
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def _joined(commands: Sequence[Sequence[str]]) -> str:
@@ -113,6 +118,13 @@ class JudgedPart(NamedTuple):
     part: str
     decision: PolicyDecision
     command: CommandInLine | None = None
+
+
+class _RuleForCall(NamedTuple):
+    """A rule whose conditions about the tool and its arguments hold."""
+
+    rule: Rule
+    certain: bool
 
 
 class _Match(NamedTuple):
@@ -165,29 +177,36 @@ class Policy:
     def judge(self, tool: AgentTool, arguments: Arguments) -> list[JudgedPart]:
         """The decision on each part of a call; never empty."""
         line = tool.command(arguments)
+        rules = self._rules_for(tool, arguments)
         if line is None:
-            return [JudgedPart(tool.name, self._judge(tool, arguments, None))]
+            return [JudgedPart(tool.name, self._judge(tool, arguments, rules, None))]
         from punchlist.toolcalls.command_line import commands_of, drop_harmless
 
         parsed, commands = commands_of(line, self.paths)
         judged = [
             JudgedPart(
                 " ".join(each.command.words) or "(unknown program)",
-                self._judge(tool, arguments, each, is_line=True),
+                self._judge(tool, arguments, rules, each, is_line=True),
                 each,
             )
             for each in commands
         ]
         if parsed.unclear or not judged:
             why = parsed.unclear or "it contains no command"
-            judged.append(JudgedPart(f"({why})", self._judge(tool, arguments, None, is_line=True)))
+            judged.append(JudgedPart(f"({why})", self._judge(tool, arguments, rules, None, is_line=True)))
         return drop_harmless(judged, commands)
 
     def _judge(
-        self, tool: AgentTool, arguments: Arguments, command: CommandInLine | None, *, is_line: bool = False
+        self,
+        tool: AgentTool,
+        arguments: Arguments,
+        rules: Sequence[_RuleForCall],
+        command: CommandInLine | None,
+        *,
+        is_line: bool = False,
     ) -> PolicyDecision:
         by_mode = self._by_mode(tool)
-        matches = self._matches(tool, arguments, command, is_line)
+        matches = self._matches(rules, command, is_line)
         denying = [match for match in matches if match.rule.verdict is Verdict.DENY]
         if denying:
             match = next((match for match in denying if match.certain), denying[0])
@@ -203,16 +222,15 @@ class Policy:
             return self._protected(tool, arguments) or by_mode
         return by_mode
 
-    def _matches(
-        self, tool: AgentTool, arguments: Arguments, command: CommandInLine | None, is_line: bool
-    ) -> list[_Match]:
+    @staticmethod
+    def _matches(rules: Sequence[_RuleForCall], command: CommandInLine | None, is_line: bool) -> list[_Match]:
         """The rules that apply: all that deny, and those that allow before the first of the settings that asks."""
         found: list[_Match] = []
         asked = False
-        for rule in (*self.session_rules, *self.rules):
+        for rule, certain in rules:
             if asked and rule.verdict is not Verdict.DENY:
                 continue
-            if match := self._match(rule, tool, arguments, command, is_line):
+            if match := _match(rule, certain, command, is_line):
                 found.append(match)
                 asked = asked or rule.verdict is Verdict.ASK
         return found
@@ -259,33 +277,21 @@ class Policy:
             return PolicyDecision(Verdict.ASK, f"only its server claims that {tool.name} does not change anything")
         return _MODE_DECISIONS[self._mode, tool.effect]
 
-    def _match(
-        self, rule: Rule, tool: AgentTool, arguments: Arguments, command: CommandInLine | None, is_line: bool
-    ) -> _Match | None:
-        """How a rule applies; None when it does not."""
-        if self._mode not in rule.modes or not fnmatchcase(tool.name, rule.tool):
-            return None
-        if rule.server is not None and rule.server != tool.server:
-            return None
-        allows = rule.verdict is Verdict.ALLOW
-        if allows and _is_void(rule, self._mode, tool):
-            return None
-        certain = True
-        for result in self._argument_results(rule, tool, arguments, allows):
-            if result is False:
-                return None
-            certain = certain and result is True
-        if not rule.commands and not rule.lines:
-            return _Match(rule, certain)
-        if not is_line:
-            return None
-        if allows:
-            count = command.covered(rule.commands, rule.lines, rule.folder) if command else 0
-            return _Match(rule, certain, count) if count else None
-        results = [command.may_be(words, rule.folder) for words in rule.commands] if command else [None]
-        if True in results:
-            return _Match(rule, certain)
-        return _Match(rule, certain=False) if None in results else None
+    def _rules_for(self, tool: AgentTool, arguments: Arguments) -> list[_RuleForCall]:
+        """The rules whose conditions about the tool and its arguments hold; those about commands are not looked at."""
+        found: list[_RuleForCall] = []
+        for rule in (*self.session_rules, *self.rules):
+            if self._mode not in rule.modes or not (rule.tool == tool.name or fnmatchcase(tool.name, rule.tool)):
+                continue
+            if rule.server is not None and rule.server != tool.server:
+                continue
+            allows = rule.verdict is Verdict.ALLOW
+            if allows and _is_void(rule, self._mode, tool):
+                continue
+            results = list(self._argument_results(rule, tool, arguments, allows))
+            if False not in results:
+                found.append(_RuleForCall(rule, None not in results))
+        return found
 
     def _argument_results(
         self, rule: Rule, tool: AgentTool, arguments: Arguments, allows: bool
@@ -298,6 +304,21 @@ class Policy:
             wanted = ArgumentPattern(name, pattern, rule.folder)
             value = arguments[name] if name in arguments else argument_value(tool.input_schema, arguments, name)
             yield wanted.allows(value, self.paths) if allows else wanted.may_apply(value, self.paths)
+
+
+def _match(rule: Rule, certain: bool, command: CommandInLine | None, is_line: bool) -> _Match | None:
+    """How a rule applies to one command of a line, or to a call without a line; None if it does not."""
+    if not rule.commands and not rule.lines:
+        return _Match(rule, certain)
+    if not is_line:
+        return None
+    if rule.verdict is Verdict.ALLOW:
+        count = command.covered(rule.commands, rule.lines, rule.folder) if command else 0
+        return _Match(rule, certain, count) if count else None
+    results = [command.may_be(words, rule.folder) for words in rule.commands] if command else [None]
+    if True in results:
+        return _Match(rule, certain)
+    return _Match(rule, certain=False) if None in results else None
 
 
 def strictest(judged: Sequence[JudgedPart]) -> PolicyDecision:

@@ -45,7 +45,7 @@ class RedirectionParser(WordParser):
 
     def blanks(self) -> None:
         self.take(BLANKS)
-        if self.peek() == "#":
+        if self.text.startswith("#", self.at):
             self.take(_COMMENT)
 
     def newlines(self) -> None:

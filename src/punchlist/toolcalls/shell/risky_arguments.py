@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 from punchlist.toolcalls.shell.options import option_scope
@@ -121,6 +122,7 @@ def risky_argument(words: Sequence[str], covered: int) -> str | None:
     return next(_risky_words(program, scope, words, covered), None)
 
 
+@lru_cache(maxsize=256)
 def _names_of(program: str, scope: str) -> frozenset[str]:
     return frozenset(f"{_RISKY.get(program, '')} {_RISKY.get(scope, '')}".split())
 

@@ -10,7 +10,9 @@ from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.shell.model import MAX_DEPTH, NAME, ParseResult, Unparsable, WrapperWord
 
 META: Final = frozenset(" \t\n|&;()<>")
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:,=@%+\-\]^!}#]+")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./:,=@%+\-\]^!}#]++")
+_PLAIN_WORD: Final = re.compile(rf"{_PLAIN.pattern}(?=[ \t\n|&;()]|\Z)")
+"""A whole word of plain characters: most words are."""
 _QUOTED_PLAIN: Final = re.compile(r'[^"\\$`]+')
 _BACKTICKS: Final = re.compile(r"`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
 _VARIABLE: Final = re.compile(rf"\$(?:{NAME}|[0-9@*#?$!-])")
@@ -95,6 +97,8 @@ class WordParser:
 
     def word(self) -> WrapperWord:
         self.found.count_word()
+        if whole := self.take(_PLAIN_WORD):
+            return WrapperWord(whole[0], True, True, whole[0])
         making = PartialWord(self.at)
         while self.at < len(self.text):
             if plain := self.take(_PLAIN):

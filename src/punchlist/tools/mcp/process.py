@@ -134,6 +134,7 @@ class ProcessTransport:
         self._pipes = ProcessPipes(self._on_end)
         self._stray = b""
         self._stray_size = 0
+        self._messages = 0
         self.fault = ""
         self._how = ""
         self._ending = False
@@ -195,10 +196,16 @@ class ProcessTransport:
                 async with asyncio.timeout(_DRAIN_TIMEOUT):
                     await self._pipes.exited.wait()
                     await self._pipes.stderr_ended.wait()
-                    # Its last answer can still be in the pipe.
-                    await asyncio.wait(self._tasks[:1])
+            await self._drain()
             self._how = self.fault or _exit(self._process.get_returncode())
         return self._how
+
+    async def _drain(self) -> None:
+        """Its last answer can still be in the pipe. A child that holds the pipe open sends nothing more."""
+        reader, before = self._tasks[:1], -1
+        while not reader[0].done() and self._messages != before:
+            before = self._messages
+            await asyncio.wait(reader, timeout=_DRAIN_TIMEOUT)
 
     def evidence(self, secrets: ServerSecrets) -> str:
         """The output of the server that can explain a failure."""
@@ -225,6 +232,7 @@ class ProcessTransport:
                         self._note_stray(line)
                     else:
                         self._stray_size = 0
+                        self._messages += 1
                         await to_us.send(SessionMessage(message))
                 if lines.unfinished > MAX_MESSAGE_BYTES:
                     self.fault = f"sent a message of more than {MAX_MESSAGE_BYTES:,} bytes"

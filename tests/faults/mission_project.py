@@ -68,7 +68,7 @@ scenes:
 DELAYED: Final = re.sub(r"- (text|calls):", r"- delay: 0.1\n        \1:", ONCE)
 """The same, by agents who take their time."""
 _ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_COMMANDS: Final = re.compile("(?:> - `.*\n)+")
+_RECORD: Final = re.compile(r"Recorded by the program.*?(?=\n\nIf the criteria)", re.DOTALL)
 _NOTICES: Final = frozenset(notice.value for notice in NoticeKind)
 
 
@@ -111,12 +111,14 @@ def chats(store: Store) -> list[str]:
 
 
 def said(house: Services, chat: str) -> list[tuple[str, str, str]]:
-    """Messages by who and what, posts and replies with their words; sorted, since posts may come at any moment, as may
-    the commands in the record of work: a delegate runs beside the owner."""
+    """Messages by role and kind, posts and replies with their text; sorted, since posts can come at any moment.
+
+    The record of the work is left out: it names the calls that a killed worker left unfinished.
+    """
     told: list[tuple[str, str, str]] = []
     for message in house.conversations.messages(chat):
         whole = message.kind in _NOTICES or message.role == "assistant"
-        words = _COMMANDS.sub(lambda found: "".join(sorted(found[0].splitlines(True))), message.content)
+        words = _RECORD.sub("", message.content)
         told.append((message.role, message.kind, _ID.sub("#", words) if whole else ""))
     return sorted(told)
 

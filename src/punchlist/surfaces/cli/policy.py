@@ -23,6 +23,7 @@ app = typer.Typer(help="List and revoke the rules for tool calls, and explain de
 
 
 @app.command("list")
+@app.command("rules", hidden=True)
 def list_rules(cli: CliContext, mode: ModeOption = None, session: SessionOption = None) -> None:
     """List the mode and every rule that applies: of the settings and of "always" answers, and what each covers."""
     from punchlist.toolcalls.always import describe

@@ -37,6 +37,7 @@ def create(
 
     With --webhook, the path of a webhook and the secret that signs its requests are printed instead.
     """
+    refuse_for_agents("token create")
     from punchlist.kernel.events import Role
     from punchlist.tokens.validation import parse_lifetime, webhook_secret
 

@@ -16,7 +16,7 @@ from punchlist.audit.check import check
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.kernel.events import GENESIS, Actor, Chain, Event, Role, chain_hash
+from punchlist.kernel.events import GENESIS, Actor, Chain, Change, Event, Role, chain_hash
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.service import Plans
 from punchlist.storage import event_log
@@ -197,9 +197,15 @@ def test_a_log_that_was_adopted_with_gaps_is_complete_from_then_on(signed: Store
     assert _problems(signed) == []
 
 
+def _append_event(older: Store) -> None:
+    """Services write columns that an older schema does not have yet; the event log has not changed."""
+    with older.write() as tx:
+        event_log.append(tx, Change(DATABASE_STREAM, "", "person:ada", "add", "x", None, "open", "first", {"title": "x"}))
+
+
 def test_an_older_database_keeps_its_unsigned_events_and_signs_new_ones(empty_database: str, tmp_path: Path) -> None:
     older = made_at(empty_database, "0004", tmp_path)
-    Conversations(older).open_turn(ADA)
+    _append_event(older)
     plain = len(_all_events(older))
     older.close()
     upgraded = connect(empty_database)
@@ -259,7 +265,7 @@ def test_a_reader_without_the_key_says_that_it_did_not_verify(signed: Store, dat
 
 def test_a_restored_backup_of_an_older_schema_is_signed_from_then_on(tmp_path: Path) -> None:
     older = made_at(f"sqlite:///{tmp_path}/older.db", "0004", tmp_path)
-    Conversations(older).open_turn(ADA)
+    _append_event(older)
     backup(older, tmp_path / "backup.db")
     older.close()
     address = f"sqlite:///{tmp_path}/store/punchlist.db"

@@ -86,7 +86,7 @@ def test_a_turn_ends_with_its_reason(wire: Wire, reason: str) -> None:
 
 
 def _as_it_ended(run: Run, reason: str) -> bool:
-    """What people are told: nothing when all is done, else why it ended and what is left."""
+    """What people are told: nothing when all is done, else why it ended, what is left and how to continue."""
     if reason == "completed":
         return run.err == "" and run.told["text"] == "It is written."
     begins = "Waiting for " if reason == "waiting" else f"Ended as {reason}: "
@@ -96,7 +96,7 @@ def _as_it_ended(run: Run, reason: str) -> bool:
     assert ending.endswith(LEFT)
     first, _, more = run.err.partition(LEFT)
     assert f"{first}{LEFT}" == f"punchlist: {ending}"
-    return ("punchlist run --resume" in more) if reason == "waiting" else more == "\n"
+    return "punchlist run --resume" in more
 
 
 def _last_said(run: Run) -> list[str]:

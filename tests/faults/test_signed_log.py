@@ -200,7 +200,9 @@ def test_a_log_that_was_adopted_with_gaps_is_complete_from_then_on(signed: Store
 def _append_event(older: Store) -> None:
     """Services write columns that an older schema does not have yet; the event log has not changed."""
     with older.write() as tx:
-        event_log.append(tx, Change(DATABASE_STREAM, "", "person:ada", "add", "x", None, "open", "first", {"title": "x"}))
+        event_log.append(
+            tx, Change(DATABASE_STREAM, "", "person:ada", "add", "x", None, "open", "first", {"title": "x"})
+        )
 
 
 def test_an_older_database_keeps_its_unsigned_events_and_signs_new_ones(empty_database: str, tmp_path: Path) -> None:

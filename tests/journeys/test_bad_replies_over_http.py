@@ -39,6 +39,8 @@ ONE_WIRE: Final = {
 }
 """What does not depend on the wire."""
 
+CONTINUES: Final = "punchlist: `punchlist run --resume` continues from here.\n"
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
@@ -87,7 +89,7 @@ def test_a_reply_that_is_no_whole_one_ends_the_turn_with_a_name_and_is_not_conti
     assert len(run.asked) == len(CASES[case].answers)
     assert run.err.startswith(f"punchlist: Ended as {reason}: ")
     assert why in run.err
-    assert run.err.endswith("Not finished:\n- Write x\n")
+    assert f"Not finished:\n- Write x\n{CONTINUES}" in run.err
     assert run.complaints == []
     assert not (wire.project / "half.txt").exists()
 
@@ -96,7 +98,7 @@ def test_a_reply_that_is_no_whole_one_ends_the_turn_with_a_name_and_is_not_conti
 def test_a_reply_that_only_trickles_is_ended_when_the_time_is_up(wire: Wire) -> None:
     run = wire.of("trickle")
     assert (run.told["reason"], run.code, run.told["iterations"]) == ("budget", 3, 0), run
-    assert run.err == "punchlist: Ended as budget: the time limit of 5 seconds is reached.\n"
+    assert run.err == f"punchlist: Ended as budget: the time limit of 5 seconds is reached.\n{CONTINUES}"
 
 
 @pytest.mark.spec("C13")

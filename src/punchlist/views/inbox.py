@@ -67,7 +67,9 @@ class Inbox:
     def find(self, reference: str) -> InboxItem:
         """The open request with this number, or with an id that ends like this."""
         if reference.isdecimal() and len(reference) < 10:
-            found = [each for each in self._requests(int(reference) - 1, 1) if each.number == int(reference)]
+            found: Sequence[OpenRequest] = [
+                each for each in self._requests(int(reference) - 1, 1) if each.number == int(reference)
+            ]
         else:
             found = self._with_id(reference) if reference else []
         if len(found) > 1:

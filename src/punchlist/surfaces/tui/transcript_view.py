@@ -275,8 +275,8 @@ class TranscriptView(ScrollView, can_focus=True):
             style = self.screen.get_visual_style("screen--selection")
             content = content.stylize(style, start, None if end == -1 else end)
         if marked:
-            style = "underline" if self.app.no_color else "on $block-cursor-background"
-            content = content.pad_right(max(width - content.cell_length, 0)).stylize_before(style)
+            mark = "underline" if self.app.no_color else "on $block-cursor-background"
+            content = content.pad_right(max(width - content.cell_length, 0)).stylize_before(mark)
         strip = self._strip(content, base, width).apply_offsets(0, at)
         if selection is None and not marked:
             block.drawn[row] = at, strip

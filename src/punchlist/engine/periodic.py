@@ -16,7 +16,6 @@ from punchlist.engine.workflows.cycle import MAX_RESTING, PLANNING_GRACE
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.events import SYSTEM
-from punchlist.kernel.processes import is_running
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.changes import check_active
@@ -97,8 +96,7 @@ class PeriodicTasks:
         """Whether no worker that lives began before this one."""
         with self._services.store.read() as tx:
             alive = live_workers(tx, self._services.store.clock())
-        first = next((worker.id for worker in alive if is_running(worker.id) is not False), self._executor)
-        return first == self._executor
+        return not alive or alive[0].id == self._executor
 
     def _run(self) -> None:
         if not self._is_first():

@@ -205,10 +205,13 @@ class Worker:
             # the pause lets the other workers acquire their locks again.
             await asyncio.to_thread(self._locks.acquire, self.executor)
             await asyncio.sleep(_RECONNECT_SECONDS)
-        others = await self._durable.other_executors()
+        working = await self._durable.other_executors()
+        others = working | await self._call(self._registration.silent)
         frozen = self._leases.expired(await self._call(self._registration.renewals, others))
         dead = [name for name in others if name in frozen or await asyncio.to_thread(self._locks.is_free, name)]
         if dead:
+            await self._call(self._registration.end, dead)
+        if dead := [name for name in dead if name in working]:
             count = await self._durable.recover(dead)
             self._report(f"recovered {count} runs of dead worker {', '.join(dead)}")
         for run in await self._call(self._queue.dispatched):

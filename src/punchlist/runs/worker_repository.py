@@ -22,7 +22,7 @@ REGISTER: Final = Statement(
     "INSERT INTO workers (id, slots, started_at, seen_at) VALUES (:id, :slots, :at, :at) "
     "ON CONFLICT (id) DO UPDATE SET slots = excluded.slots, seen_at = excluded.seen_at, ended_at = NULL"
 )
-END: Final = Statement("UPDATE workers SET ended_at = :at, seen_at = :at WHERE id = :id")
+END: Final = Statement("UPDATE workers SET ended_at = :at WHERE id = :id AND ended_at IS NULL")
 FORGET: Final = Statement("DELETE FROM workers WHERE seen_at < :before")
 alive: Final = SelectAll(
     WorkerRecord._make, f"{_SELECT} WHERE ended_at IS NULL AND seen_at > :since ORDER BY started_at, id"

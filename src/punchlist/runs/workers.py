@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from punchlist.kernel.clock import timestamp
+from punchlist.kernel.processes import is_running
 from punchlist.runs import worker_repository
 from punchlist.runs.worker_repository import WorkerRecord
 from punchlist.storage.store import Store, Transaction
@@ -23,7 +24,8 @@ def alive_since(now: datetime) -> str:
 
 
 def live_workers(tx: Transaction, now: datetime) -> list[WorkerRecord]:
-    return worker_repository.alive(tx, alive_since(now))
+    found = worker_repository.alive(tx, alive_since(now))
+    return [worker for worker in found if is_running(worker.id) is not False]
 
 
 class WorkerRegistration:
@@ -53,6 +55,20 @@ class WorkerRegistration:
             found = {id: worker_repository.find(tx, id) for id in ids}
         return {id: worker.seen_at if worker else None for id, worker in found.items()}
 
-    def end(self) -> None:
+    def silent(self) -> set[str]:
+        """Other workers whose row has not ended, but that do not renew it."""
+        now = self._store.clock()
+        with self._store.read() as tx:
+            found = worker_repository.alive(tx, alive_since(now))
+        late = timestamp(now - 1.5 * RENEWAL)
+        return {
+            worker.id
+            for worker in found
+            if worker.id != self._id and (worker.seen_at < late or is_running(worker.id) is False)
+        }
+
+    def end(self, ids: Collection[str] = ()) -> None:
+        """End this worker's row, or those of dead workers."""
         with self._store.write() as tx:
-            tx.run(worker_repository.END, id=self._id, at=tx.now())
+            for id in ids or [self._id]:
+                tx.run(worker_repository.END, id=id, at=tx.now())

@@ -232,6 +232,11 @@ class Approvals:
             raise NotFound(f"There is no call {excerpt(call_id)!r}.")
         return found
 
+    def run_of(self, call_id: str) -> str | None:
+        """The run that the call belongs to: the worker that executes the run continues with the call."""
+        with self._store.read() as tx:
+            return repository.run_of_call(tx, call_id)
+
     def as_json(self, approval: StoredApproval) -> dict[str, Any]:
         """The call, the question, the answers that are possible, and what "always" would cover."""
         call, question = self.call(approval.call_id), approval.as_question

@@ -43,6 +43,7 @@ run_of_call: Final = SelectOne[str | None](
     "SELECT turns.run_id FROM tool_calls JOIN turns ON turns.id = tool_calls.turn_id WHERE tool_calls.id = :call_id",
 )
 """The run whose turn a call belongs to."""
+find_worker: Final = SelectOne[str](first_column, "SELECT id FROM workers WHERE id = :id")
 _last_position: Final = SelectOne[int](
     first_column,
     "SELECT position FROM tool_calls WHERE conversation_id = :conversation_id ORDER BY position DESC LIMIT 1",

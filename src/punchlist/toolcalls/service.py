@@ -72,7 +72,7 @@ class ToolCallService:
         sign: Sign | None = None,
         project: str | None = None,
     ) -> None:
-        """`abandoned`: the previous process of the turn is known to have lost it, even if it is alive. `sign` signs
+        """`abandoned`: the previous worker of the turn is known to have lost it, even if it is alive. `sign` signs
         rules, questions and answers for this user; without it every stored one is trusted."""
         self._store = store
         self._conversations = Conversations(store)
@@ -287,15 +287,15 @@ class ToolCallService:
             orphans = [
                 (call, reason)
                 for call in repository.open_calls(tx, self._scope.conversation_id)
-                if self._is_orphaned(call) and (reason := _end_reason(tx, call)) is not None
+                if self._is_orphaned(tx, call) and (reason := _end_reason(tx, call)) is not None
             ]
         return [ended for call, reason in orphans if (ended := self._end_orphan(call, reason)) is not None]
 
-    def _is_orphaned(self, call: StoredCall) -> bool:
-        """Whether the owner has lost the call. The owner can be this process: a turn that a database outage
-        interrupted is resumed where it was."""
-        if self._abandoned and call.turn_id == self._turn_id:
-            return True
+    def _is_orphaned(self, tx: Transaction, call: StoredCall) -> bool:
+        """Whether the owner has lost the call: it has ended, or it is a worker that lost the turn. The owner can be
+        this process: a turn that a database outage interrupted is resumed where it was."""
+        if self._abandoned and call.turn_id == self._turn_id and is_running(call.owner) is not False:
+            return call.owner == self._owner or repository.find_worker(tx, call.owner) is not None
         return is_running(call.owner) is False
 
     def _end_orphan(self, call: StoredCall, reason: str) -> StoredCall | None:
@@ -317,7 +317,7 @@ class ToolCallService:
             if call is None or call.status != CallStatus.AWAITING_APPROVAL:
                 return None
             # A call that this process left in a suspended turn is its own.
-            if call.owner != self._owner and is_running(call.owner) is True and not self._is_orphaned(call):
+            if call.owner != self._owner and is_running(call.owner) is True and not self._is_orphaned(tx, call):
                 return None
             owned = call._replace(owner=self._owner)
             if not repository.update_call(tx, call, owned):

@@ -51,7 +51,7 @@ class ToolSite:
     """Signs rules, questions and answers for this user."""
     turn_id: str | None = None
     abandoned: bool = False
-    """The previous process of the turn is known to have lost it, even if it is alive."""
+    """The previous worker of the turn is known to have lost it, even if it is alive."""
     trust: Trust | None = None
     """What the user has trusted. Without it, no instructions of the project are read."""
     project: Path | None = None

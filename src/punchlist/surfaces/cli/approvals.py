@@ -85,7 +85,7 @@ def add_answer_commands(app: typer.Typer, find: Callable[[CliContext, str], tupl
         always: AlwaysOption = None,
         lifetime: LifetimeOption = LifetimeChoice.SESSION,
     ) -> None:
-        """Approve a call. If the process that asked has died, the call runs in this process."""
+        """Approve a call. If the process that asked has died and no run has the call, it runs in this process."""
         from punchlist.toolcalls.approvals import ApprovalOutcome
         from punchlist.toolcalls.policy import RuleLifetime
 
@@ -121,7 +121,7 @@ add_answer_commands(app, _find)
 
 
 def _answer(cli: CliContext, services: Services, call_id: str, outcome: ApprovalOutcome, **details: Any) -> None:
-    """Record an answer. If the process that asked has died, run or deny the call in this process."""
+    """Record an answer. If the process that asked has died and no run has the call, run or deny it in this process."""
     from punchlist.kernel.processes import is_running
     from punchlist.toolcalls.approvals import ApprovalAnswer
     from punchlist.toolcalls.lifecycle import CallStatus
@@ -129,14 +129,19 @@ def _answer(cli: CliContext, services: Services, call_id: str, outcome: Approval
     approval = services.approvals.find(call_id)
     call = services.approvals.call(approval.call_id)
     answer = ApprovalAnswer(outcome, cli.user_scope(services).actor, **details)
-    orphaned = call.status == CallStatus.AWAITING_APPROVAL and is_running(call.owner) is not True
+    # The worker that has the run continues with the call, also if the worker that asked has died.
+    of_run = services.approvals.run_of(call.id) is not None
+    awaiting = call.status == CallStatus.AWAITING_APPROVAL and not of_run
+    orphaned = awaiting and is_running(call.owner) is not True
     code = _take_over(cli, services, call, approval, answer) if orphaned else None
     if code is None:
         services.approvals.answer(call.id, answer)
         code = 0
         cli.show(
             {**services.approvals.call(call.id).as_json(), "answer": outcome.value},
-            f"Answered. The process that asked ({visible(call.owner)}) continues.",
+            "Answered. Its run continues."
+            if of_run
+            else f"Answered. The process that asked ({visible(call.owner)}) continues.",
         )
     raise typer.Exit(code)
 

@@ -23,7 +23,7 @@ from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.planning import cadence
 from punchlist.missions.planning.overdue import OverdueService
-from punchlist.missions.planning.retries import is_retried, retry_at
+from punchlist.missions.planning.retries import RETRY_PERIOD, is_retried, retry_at
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.runs import repository as run_repository
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from punchlist.app import Services
 
 SWEEP_INTERVAL: Final = timedelta(hours=1)
-RETRY_PERIOD: Final = timedelta(days=1)
-"""Older runs are not retried."""
 
 
 def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | None = None) -> Run:
@@ -147,14 +145,15 @@ class PeriodicTasks:
         self._services.missions.take_tick(scope, mission.id, tick)
 
     def _retry_failed(self, scope: MissionScope, mission: Mission, now: datetime) -> None:
-        """Queue failed cycles and planning runs again, and work that the model was not available for, with back-off."""
+        """Queue failed cycles and planning runs again, and runs that the model was not available for, with back-off."""
         with self._services.store.read() as tx:
             since = timestamp(now - RETRY_PERIOD)
-            work = run_repository.failed_work(tx, mission.id, since)
-            failed = [
+            found = [
                 *run_repository.failed_planning(tx, mission.id, since),
-                *(run for run in work if is_retried(run.why, run.leg) and _is_in_progress(tx, run)),
+                *run_repository.failed_work(tx, mission.id, since),
+                *run_repository.failed_answers(tx, 0, mission.id, since),
             ]
+            failed = [run for run in found if is_retried(run.kind, run.why, run.leg) and _is_wanted(tx, run)]
         for run in failed:
             at = retry_at(run.ended_at or run.changed_at, run.leg)
             if at is None or now < at:
@@ -193,6 +192,9 @@ class PeriodicTasks:
                 )
 
 
-def _is_in_progress(tx: Transaction, run: Run) -> bool:
+def _is_wanted(tx: Transaction, run: Run) -> bool:
+    """Whether the todo that the run works on, if any, is in progress."""
+    if run.todo_id is None:
+        return True
     todo = todo_repository.find(tx, str(run.todo_id))
     return todo is not None and todo.status is TodoStatus.IN_PROGRESS

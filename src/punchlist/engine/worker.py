@@ -32,9 +32,10 @@ from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.processes import current_process, is_running
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.chats import post_once
-from punchlist.missions.planning.retries import is_retried
+from punchlist.missions.planning.retries import RETRY_PERIOD, is_retried
 from punchlist.missions.run_control import apply_stop, end_claim, end_work
 from punchlist.models.model import Model
+from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import DELEGATED_WORK, Run, RunKind
 from punchlist.runs.queue import RunNotOwned, RunQueue
@@ -161,8 +162,14 @@ class Worker:
     def _is_idle(self) -> bool:
         ready = {run.id for run in self._queue.ready(_MAX_RUNS)}
         runs = self._services.runs.list(limit=_MAX_RUNS)
-        delegated = {run.todo_id for run in runs if run.kind is RunKind.DELEGATE}
+        delegated = {run.todo_id for run in (*runs, *self._to_retry()) if run.kind is RunKind.DELEGATE}
         return all(self._is_at_rest(run, ready) and not _has_results(run, delegated) for run in runs)
+
+    def _to_retry(self) -> list[Run]:
+        store = self._services.store
+        with store.read() as tx:
+            failed = run_repository.failed_answers(tx, 1, "", timestamp(store.clock() - RETRY_PERIOD))
+        return [run for run in failed if is_retried(run.kind, run.why, run.leg)]
 
     def _is_at_rest(self, run: Run, ready: set[str]) -> bool:
         if run.wish is not None or run.message is not None:
@@ -290,7 +297,7 @@ class Worker:
         scope, kind = self._context.scope(run), NoticeKind.TODO_ERROR
         await self._retry(post_once, self._services.store, scope, _chat_of(run), kind, text)
         if run.kind is RunKind.EXECUTE:
-            if is_retried(why, run.leg):
+            if is_retried(run.kind, why, run.leg):
                 await self._retry(self._write, end_claim, run)
             else:
                 await self._retry(self._write, end_work, run, f"Its run failed: {why}")

@@ -88,6 +88,12 @@ failed_work: Final = SelectAll(
     f"AND newer.kind = runs.kind AND newer.id <> runs.id AND newer.created_at >= runs.created_at) {_OLDEST_FIRST}",
 )
 """Failed work on todos that no newer run continues."""
+failed_answers: Final = SelectAll(
+    from_row,
+    f"{_SELECT} WHERE (:any = 1 OR mission_id = :mission_id) AND ended_at > :since AND status = '{RunStatus.FAILED}' "
+    f"AND kind IN ('{RunKind.CHAT}', '{RunKind.DELEGATE}') {_OLDEST_FIRST}",
+)
+"""Failed answers in chats and asynchronous delegations. Each has a request of its own."""
 open_in_chat: Final = SelectAll(
     from_row, f"{_SELECT} WHERE conversation_id = :conversation_id AND ended_at IS NULL {_OLDEST_FIRST}"
 )

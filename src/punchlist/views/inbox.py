@@ -18,7 +18,8 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotFound, StoreError
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import excerpt
-from punchlist.missions.planning.retries import retry_at
+from punchlist.missions.planning.retries import is_retried, retry_at
+from punchlist.runs.model import RunKind
 from punchlist.runs.workers import alive_since
 from punchlist.storage.store import Transaction
 from punchlist.toolcalls.always import always_coverage
@@ -200,8 +201,9 @@ def _escalation(row: RequestRow, status: str) -> InboxItem:
 
 
 def _failure(row: RequestRow, retries: int) -> InboxItem:
-    at = retry_at(row.asked_at, retries)
-    reason = f"is retried at {timestamp(at)}" if at is not None else f"was retried {retries} times"
+    at = retry_at(row.asked_at, retries) if is_retried(RunKind(row.subject), row.question, retries) else None
+    tried = f"was retried {retries} times" if retries else "is not retried"
+    reason = f"is retried at {timestamp(at)}" if at is not None else tried
     return _item(RequestKind.FAILURE, row, reason=reason)
 
 

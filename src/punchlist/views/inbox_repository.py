@@ -65,9 +65,11 @@ _OPEN_CONDITION: Final = (
 )
 _CONDITION_KIND: Final = "CASE todo_conditions.kind WHEN 'person' THEN 'question' ELSE todo_conditions.kind END"
 _OPEN_FAILURE: Final = (
-    "runs.status = 'failed' AND runs.kind IN ('cycle', 'plan') AND missions.status = 'active' "
+    "runs.status = 'failed' AND runs.kind IN ('cycle', 'plan', 'chat', 'delegate') AND missions.status = 'active' "
     "AND NOT EXISTS (SELECT 1 FROM runs AS newer WHERE newer.conversation_id = runs.conversation_id "
     "AND newer.kind = runs.kind AND newer.mission_id = runs.mission_id "
+    # A failed answer is replaced only by one: another failed run has another message.
+    "AND (runs.kind <> 'chat' OR newer.status = 'done') "
     "AND (newer.created_at > runs.created_at OR (newer.created_at = runs.created_at AND newer.id > runs.id)))"
 )
 _LAST_SEEN: Final = "coalesce((SELECT max(seen_at) FROM workers), '')"
@@ -201,8 +203,9 @@ escalations: Final = RequestDetails[tuple[RequestRow, str]](
 failures: Final = RequestDetails[tuple[RequestRow, int]](
     lambda row: (RequestRow._make(row[:_WIDTH]), row[_WIDTH]),
     "SELECT numbered.number, runs.id, runs.kind, runs.why, coalesce(runs.ended_at, runs.changed_at), NULL, "
-    "runs.created_by, missions.slug, pillars.slug, NULL, NULL, runs.id, runs.leg "
+    "runs.created_by, missions.slug, pillars.slug, runs.todo_id, mission_todos.title, runs.id, runs.leg "
     f"{_NUMBERED.format(table='runs', id='id')} JOIN missions ON missions.id = runs.mission_id "
+    "LEFT JOIN mission_todos ON mission_todos.id = runs.todo_id "
     f"LEFT JOIN pillars ON pillars.id = runs.pillar_id WHERE {_IN_RANGE} AND {_OPEN_FAILURE}",
 )
 """The request, and how often the run was retried."""

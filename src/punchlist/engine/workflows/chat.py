@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Final
 
+from punchlist.agent.continuation import Reason
+from punchlist.agent.message_kinds import TEXT
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import NewMessage, Scope
+from punchlist.conversations.model import MessageRole, NewMessage, Scope
 from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.cycle import last_cycle
@@ -14,16 +17,18 @@ from punchlist.missions.model import Mission, Pillar
 from punchlist.missions.planning.prompts import updates_text
 from punchlist.runs.model import Run
 
+_AGAIN: Final = "(Again: an earlier attempt to answer this message failed.)\n\n"
+
 
 async def chat(run: Run, context: WorkflowContext) -> str:
     mission = await context.mission(run) if run.mission_id else None
     pillar = await context.pillar(run) if run.pillar_id else None
     agent = context.agent(run.agent)
     remark = partial(_situation, context, mission, pillar) if mission is not None else None
-    request = NewMessage("user", "text", "")
+    request = NewMessage("user", TEXT, "")
     answered = 0
     while True:
-        turn_id = await context.step(f"next.{answered}", lambda: _next_turn(run, context))
+        turn_id = await context.step(f"next.{answered}", partial(_next_turn, run, context, is_first=answered == 0))
         if turn_id is None:
             return f"{answered} answered."
         key = f"answer.{answered}"
@@ -42,8 +47,8 @@ def _situation(context: WorkflowContext, mission: Mission, pillar: Pillar | None
     return "\n\n".join(filter(None, (overview, news)))
 
 
-async def _next_turn(run: Run, context: WorkflowContext) -> str | None:
-    """The turn that the next queued message begins; None when no message is left."""
+async def _next_turn(run: Run, context: WorkflowContext, *, is_first: bool) -> str | None:
+    """The turn that the next message begins; None when no message is left."""
     scope = Scope(run.conversation_id, Actor(Role.SYSTEM, run.agent))
     conversations = context.services.conversations
     queue = MessageQueue(context.services.store)
@@ -54,5 +59,20 @@ async def _next_turn(run: Run, context: WorkflowContext) -> str | None:
             return open_turn.id
         # An attempt that failed left the turn open.
         await context.call(conversations.end_turn, scope, reason="its run has ended", run_id=run.id)
+    if is_first and (request := await context.call(_failed_request, run, context)) is not None:
+        begin = partial(conversations.begin_turn, scope, reason="a retry", request=request, run_id=run.id)
+        return (await context.call(begin)).id
     delivered = await context.call(queue.deliver, scope, run_id=run.id)
     return delivered.turn.id if delivered is not None else None
+
+
+def _failed_request(run: Run, context: WorkflowContext) -> NewMessage | None:
+    """The message that a retried run failed to answer: it has been delivered, so it is not in the queue any more."""
+    conversations = context.services.conversations
+    if run.leg == 0 or run.turn_id is None:
+        return None
+    if (conversations.turn(run.turn_id).end_reason or "").partition(":")[0] != Reason.ERROR:
+        return None
+    messages = conversations.turn_messages(run.turn_id)
+    text = next((each.content for each in messages if (each.role, each.kind) == (MessageRole.USER, TEXT)), None)
+    return NewMessage("user", TEXT, f"{_AGAIN}{text.removeprefix(_AGAIN)}") if text is not None else None

@@ -33,6 +33,7 @@ from punchlist.missions.chats import quote_verbatim, unquote
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Mission, MissionTodo, Pillar
 from punchlist.missions.planning import prompts
+from punchlist.missions.planning.retries import is_retried
 from punchlist.missions.planning.todo_context import todo_context
 from punchlist.missions.run_control import end_work
 from punchlist.missions.todos.claims import MissionClaims, run_holder
@@ -132,11 +133,12 @@ async def _await_delegations(run: Run, context: WorkflowContext, key: str, seen:
                 # A replayed step would raise another exception type, so the step returns a value.
                 return None
             delegated = [one for one in await context.call(_delegations, run, context) if one.id not in seen]
-            if not any(one.status in OPEN_RUN for one in delegated):
+            unfinished = [one for one in delegated if one.status in OPEN_RUN or _is_retried(one)]
+            if not unfinished:
                 if await context.wake(now, "the results have arrived"):
                     return [(one.id, one.agent, one.result or f"It {one.status}: {one.why}") for one in delegated]
             elif now.status is RunStatus.RUNNING:
-                agents = ", ".join(sorted(one.agent for one in delegated if one.status in OPEN_RUN))
+                agents = ", ".join(sorted(one.agent for one in unfinished))
                 await context.call(context.queue.wait, run.id, f"{DELEGATED_WORK} ({agents})")
             await asyncio.sleep(POLL_INTERVAL)
 
@@ -145,6 +147,10 @@ async def _await_delegations(run: Run, context: WorkflowContext, key: str, seen:
         raise RunStopped
     seen.update(id for id, _, _ in results)
     return [(agent, text) for _, agent, text in results]
+
+
+def _is_retried(run: Run) -> bool:
+    return run.status is RunStatus.FAILED and is_retried(run.kind, run.why, run.leg)
 
 
 def _delegations(run: Run, context: WorkflowContext) -> list[Run]:

@@ -9,7 +9,10 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from punchlist.kernel.clock import parse_timestamp
+from punchlist.runs.model import RunKind
 
+RETRY_PERIOD: Final = timedelta(days=1)
+"""Runs that failed earlier are not retried."""
 DELAYS: Final = tuple(
     timedelta(minutes=minutes) for minutes in (1, 2, 5, *(10,) * 6, 30, 30, 60, 60, 120, 120, 240, 240, 360)
 )
@@ -17,12 +20,13 @@ DELAYS: Final = tuple(
 
 
 UNAVAILABLE: Final = "The model is not available. "
-"""Begins the reason of a failure that passes. Other failures of work on a todo are for a person."""
+"""Begins the reason of a failure that passes. Other failures are for a person, except those of planning."""
+_PLANNING: Final = frozenset({RunKind.CYCLE, RunKind.PLAN})
 
 
-def is_retried(why: str, retries: int) -> bool:
-    """Whether work on a todo that failed for this reason is tried again, before a person is asked."""
-    return why.startswith(UNAVAILABLE) and retries < len(DELAYS)
+def is_retried(kind: RunKind, why: str, retries: int) -> bool:
+    """Whether a run that failed for this reason is tried again without a person."""
+    return (kind in _PLANNING or why.startswith(UNAVAILABLE)) and retries < len(DELAYS)
 
 
 def retry_at(ended_at: str, retries: int) -> datetime | None:

@@ -38,7 +38,7 @@ MAX_QUESTION_LINES = 10
 
 @app.callback()
 def group(cli: CliContext, watch: WatchOption = False, limit: LimitOption = 50, cursor: CursorOption = None) -> None:
-    """List what needs you, and answer it by number: approvals, agents' questions, escalations and failed cycles,
+    """List what needs you, and answer it by number: approvals, agents' questions, escalations and failed runs,
     reached budgets, and missions without a worker."""
     if cli.invoked_subcommand is not None:
         return
@@ -135,7 +135,7 @@ def acknowledge(cli: CliContext, number: NumberArgument) -> None:
 
 @app.command()
 def retry(cli: CliContext, number: NumberArgument) -> None:
-    """Retry a failed cycle or planning run of a mission now."""
+    """Retry a failed run of a mission now: a cycle, planning, an answer in a chat, or delegated work."""
     refuse_for_agents("inbox retry")
     _answer(cli, *_find(cli, number, "failure"), "retry")
 

@@ -88,10 +88,13 @@ def run_turn(
     of_pillar = None if agent == LEAD else pillar
     task = TurnTask("t", BUILT_IN[agent], message, chat, mission, of_pillar, remark=remark)
     turn = services.conversations.begin_turn(task.scope, reason="a test", request=message, abandoned=True)
-    runtime = RuntimeFactory(services, lambda _: model, None).build(task)
+    factory = RuntimeFactory(services, lambda _: model, None)
     asked = TurnRequest(task.agent, CancelSignal(), None, owner_is_dead=True)
-    with suppress(NotAllowed):
-        asyncio.run(runtime.run_turn(asked, turn.id))
+    try:
+        with suppress(NotAllowed):
+            asyncio.run(factory.build(task).run_turn(asked, turn.id))
+    finally:
+        factory.live.close()
 
 
 def fill(team: Team, text: str, directives: int, recommendations: int, todos: int, posts: int) -> None:

@@ -95,7 +95,7 @@ def _poison(path: Path, value: str | bytes) -> None:
         connection.execute("UPDATE events SET at = :value, actor = :value, reason = :value", given)
         connection.execute("INSERT INTO conversations VALUES (:value, :value, :value, :value)", given)
         connection.execute(
-            "INSERT INTO turns VALUES (:value, :session, NULL, :value, :value, :value, :value, NULL)",
+            "INSERT INTO turns VALUES (:value, :session, NULL, :value, :value, :value, :value, NULL, NULL)",
             given,
         )
         connection.commit()

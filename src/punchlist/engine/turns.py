@@ -23,7 +23,7 @@ from punchlist.agent.resume import is_resumable, restore
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.agent.turn_model import TurnRequest, TurnResult
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.model import Message, NewMessage
+from punchlist.conversations.model import Message, NewMessage, NoticeKind
 from punchlist.conversations.repository import with_child_turns
 from punchlist.engine.active_runs import MESSAGE_RECEIVED, PAUSED, ActiveRun, ActiveRuns, RunStopped
 from punchlist.engine.durable import DurableEngine, retrying_bridge
@@ -188,7 +188,7 @@ class TurnSteps:
             signal,
             None,
             budget=budget,
-            message=undelivered(run.message, stored),
+            message=await self._call(self._message_for, run, task, stored),
             owner_is_dead=True,
             fence=self._queue.fence(run.id),
             left_open_on_outage=True,
@@ -196,9 +196,21 @@ class TurnSteps:
         runtime = self._runtimes.build(task, lambda reason: signal.set(reason, suspends=True))
         outcome = await runtime.run_turn(request, turn_id)
         if run.message is not None:
-            rest = undelivered(run.message, await self._call(conversations.turn_messages, turn_id))
+            stored = await self._call(conversations.turn_messages, turn_id)
+            rest = await self._call(self._message_for, run, task, stored)
             await self._call(self._queue.message_delivered, run.id, run.message, rest)
         return _turn_result(turn_id, outcome, budget, monotonic() - started)
+
+    def _message_for(self, run: Run, task: TurnTask, stored: Sequence[Message]) -> str | None:
+        """The part of the run's message that the agent of this turn has not received yet."""
+        message = undelivered(run.message, stored)
+        if message is None or run.todo_id is None or task.agent.name == run.agent:
+            return message
+        # The reviewer itself gave the feedback; the owner reads it in the next round.
+        for said in self._services.mission_todos.messages(run.todo_id):
+            if message is not None and said.kind == NoticeKind.TODO_FEEDBACK:
+                message = remaining_text(message, said.text)
+        return message
 
     async def _block_if_closing(self) -> None:
         """A worker that shuts down never completes its steps: the next worker repeats them from the stored turn."""

@@ -51,9 +51,16 @@ function openPalette() {
 }
 async function search() {
   const number = ++asked;
-  const response = await fetch(`/search?${new URLSearchParams({ q: query.value })}`, { headers: { Fragment: "live" } });
+  let response, html;
+  try {
+    response = await fetch(`/search?${new URLSearchParams({ q: query.value })}`, { headers: { Fragment: "live" } });
+    html = await response.text();
+  } catch {
+    if (number === asked) results.textContent = "The server cannot be reached.";
+    return;
+  }
   if (number !== asked || !response.ok) return;
-  const found = document.createRange().createContextualFragment(await response.text());
+  const found = document.createRange().createContextualFragment(html);
   const shown = [...found.querySelectorAll("[data-result]")];
   for (const link of shown) link.setAttribute("role", "option");
   results.replaceChildren(...shown);

@@ -23,11 +23,18 @@ export async function refresh(url = location.href) {
 }
 
 async function load(url) {
-  const response = await fetch(url, { headers: { Fragment: "live", Accept: "text/html" } });
+  let response, html;
+  try {
+    response = await fetch(url, { headers: { Fragment: "live", Accept: "text/html" } });
+    html = await response.text();
+  } catch {
+    // The page is being left, or the server is away: then the page refreshes when its events are back.
+    return;
+  }
   if (response.status === 401) return location.reload();
   if (!response.headers.get("content-type")?.startsWith("text/html")) return;
   const next = document.createElement("div");
-  next.append(document.createRange().createContextualFragment(await response.text()));
+  next.append(document.createRange().createContextualFragment(html));
   const before = new Map([...region.querySelectorAll("[data-todo]")].map((card) => [card.id, card.dataset.status]));
   morph(region, next);
   for (const card of region.querySelectorAll("[data-todo]")) {

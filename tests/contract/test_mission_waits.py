@@ -14,9 +14,11 @@ from tests.contract.missions import BUILD
 
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.engine.workflows.cycle import MAX_RESTING
+from punchlist.kernel.clock import timestamp
 from punchlist.missions.model import MissionScope
+from punchlist.missions.planning.retries import DELAYS
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
-from punchlist.models.model import ModelRequest, Reply
+from punchlist.models.model import ModelBusy, ModelRefused, ModelRequest, Reply
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import RunKind
 from punchlist.toolcalls.policy import Mode
@@ -103,7 +105,8 @@ def test_feedback_reaches_an_owner_that_works(office: Open) -> None:
             return complete(ours, request) if "With SWC." in last_words(request) else Reply("With what?")
         if not given:
             given.append(ours.team.todos.feedback(ours.team.lead, ours.team.slug, todo.id, "Use SWC.").todo.id)
-            return call("run_command", command="sleep 50")  # until the feedback interrupts it
+            # The message interrupts it.
+            return call("run_command", command="sleep 30")
         return Reply("With SWC." if "Use SWC." in words(request) else "Done.")
 
     ours = office(answers)
@@ -183,3 +186,114 @@ def test_unanswered_questions_of_planning_do_not_add_up(office: Open) -> None:
     assert [run.kind for run in waiting] == [RunKind.PLAN] * MAX_RESTING
     assert len(prompts) == 4
     assert all("skipped: its planning run" in prompt for prompt in prompts)
+
+
+# --- a model that is not available ------------------------------------------------------------------------
+
+
+@pytest.mark.spec("M10", "I1")
+@pytest.mark.parametrize("failures", [1, 3])
+def test_a_message_that_arrives_while_the_model_is_busy_is_answered_later(office: Open, failures: int) -> None:
+    busy = [failures]
+
+    def answers(agent: str, request: ModelRequest) -> Reply:
+        if busy[0]:
+            busy[0] -= 1
+            raise ModelBusy("overloaded")
+        return Reply(f"You said: {last_words(request)}")
+
+    ours = office(answers)
+    chat = ours.team.mission.conversation_id
+    MessageQueue(ours.team.store).add(MissionScope(chat, ours.team.person.actor), "What of the loader?")
+    ours.work()
+    for leg in range(failures):
+        (item,) = ours.services.inbox.list()
+        assert (item.kind, item.subject, item.answers) == ("failure", "chat", ("retry", "acknowledge"))
+        assert item.reason == f"is retried at {timestamp(ours.clock() + DELAYS[leg])}"
+        ours.work()
+        assert [each.number for each in ours.services.inbox.list()] == [item.number], "it is not retried too early"
+        ours.clock.advance(seconds=DELAYS[leg].total_seconds())
+        ours.work()
+    assert ours.services.inbox.list() == []
+    said = [each.content for each in ours.services.conversations.messages(chat) if each.role == "assistant"]
+    assert len(said) == 1
+    assert said[0].count("What of the loader?") == 1
+    (run,) = ours.services.runs.list(ended=True)
+    assert (run.status, run.leg) == (RunStatus.DONE, failures)
+
+
+@pytest.mark.spec("M10")
+def test_each_message_to_a_busy_model_is_answered_once(office: Open) -> None:
+    busy = True
+
+    def answers(agent: str, request: ModelRequest) -> Reply:
+        if busy:
+            raise ModelBusy("overloaded")
+        return Reply(f"Answer to {last_words(request)[-5:]}")
+
+    ours = office(answers)
+    chat = ours.team.pillars[BUILD].conversation_id
+    for number in range(3):
+        MessageQueue(ours.team.store).add(MissionScope(chat, ours.team.person.actor), f"Question number {number:05}")
+        ours.work()
+    assert [item.subject for item in ours.services.inbox.list()] == ["chat"] * 3
+    busy = False
+    ours.clock.advance(minutes=1)
+    ours.work()
+    said = [each.content for each in ours.services.conversations.messages(chat) if each.role == "assistant"]
+    assert [f"Answer to {number:05}" in text for number, text in enumerate(sorted(said))] == [True] * 3
+    assert ours.services.inbox.list() == []
+
+
+@pytest.mark.spec("M9", "I1")
+def test_a_delegation_that_the_model_was_not_available_for_is_retried_before_the_todo_continues(office: Open) -> None:
+    busy = [2]
+
+    def answers(agent: str, request: ModelRequest) -> Reply:
+        if agent == "coder":
+            if busy[0]:
+                busy[0] -= 1
+                raise ModelBusy("overloaded")
+            return Reply("It takes 72 seconds.")
+        if agent == "mission-lead":
+            return complete(ours, request)
+        if "Results for: Measure the build" in last_words(request):
+            assert "> It takes 72 seconds." in last_words(request)
+            return Reply("The build takes 72 seconds.")
+        return Reply("A coder measures.") if has_results(request) else delegation
+
+    delegation = call("delegate", type="coder", mission="Measure it.", **{"async": True})
+    ours = office(answers)
+    todo = ours.team.todo_in(TodoStatus.IN_PROGRESS, "Measure the build")
+    for leg in range(2):
+        ours.work()
+        (item,) = ours.services.inbox.list()
+        assert (item.subject, item.todo_id) == ("delegate", todo.id)
+        ours.clock.advance(seconds=DELAYS[leg].total_seconds())
+    ours.work()
+    assert ours.team.todos.get(todo.id).status is TodoStatus.COMPLETED
+    assert ours.services.inbox.list() == []
+
+
+@pytest.mark.spec("I1")
+def test_an_answer_that_fails_otherwise_is_for_a_person(office: Open) -> None:
+    broken = True
+
+    def answers(agent: str, request: ModelRequest) -> Reply:
+        if broken:
+            raise ModelRefused("the key is not valid")
+        return Reply("Here I am.")
+
+    ours = office(answers)
+    scope = MissionScope(ours.team.mission.conversation_id, ours.team.person.actor)
+    MessageQueue(ours.team.store).add(scope, "Are you there?")
+    ours.work()
+    ours.clock.advance(days=1)
+    ours.work()
+    (item,) = ours.services.inbox.list()
+    assert (item.subject, item.reason) == ("chat", "is not retried")
+    broken = False
+    ours.services.inbox.answer(scope, str(item.number), "retry")
+    ours.work()
+    assert ours.services.inbox.list() == []
+    assert "Are you there?" in last_words(ours.asked[-1][1])

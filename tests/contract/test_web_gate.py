@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 from tests.contract.missions import FILE
 from tests.contract.web import API, WebSite, opened
 
@@ -142,12 +143,53 @@ def test_a_change_with_a_cookie_needs_the_csrf_token_and_the_own_origin(site: We
     assert site.http.get(f"{API}/me").status_code == 401
 
 
+def _at(site: WebSite, address: str) -> TestClient:
+    """A client of this server at another address."""
+    return TestClient(site.app, base_url="http://localhost", client=(address, 50_000))
+
+
 @pytest.mark.spec("X12")
-def test_guesses_at_the_login_are_limited(site: WebSite) -> None:
-    told = [site.http.post("/login", data={"code": f"guess-{number}"}).status_code for number in range(40)]
-    assert told[0] == 403
-    assert told[-1] == 429
+def test_an_address_that_guesses_waits_and_the_others_do_not(site: WebSite) -> None:
+    guesser = _at(site, "10.0.0.1")
+    told = [guesser.get(f"/login?code=guess-{number}").status_code for number in range(40)]
+    assert told == [403] * 20 + [429] * 20
+    assert guesser.post("/login", data={"code": "again"}).status_code == 429
     assert site.client().get("/me")[0] == 200
+    assert _at(site, "10.0.0.2").get(f"/login?code={Logins(site.services).new_code()}").status_code == 200
+    # An IPv6 client has a whole network of addresses.
+    for number in range(25):
+        last = _at(site, f"2001:db8::{number + 1:x}").post("/login", data={"code": "guess"})
+    assert last.status_code == 429
+    assert _at(site, "2001:db8:0:1::1").post("/login", data={"code": "guess"}).status_code == 403
+
+
+@pytest.mark.spec("X12")
+def test_successful_logins_and_pictures_of_other_sites_use_up_no_attempts(site: WebSite) -> None:
+    picture = {"Sec-Fetch-Dest": "image", "Sec-Fetch-Site": "cross-site"}
+    for _ in range(30):
+        assert site.http.get("/login?code=x", headers=picture).status_code == 403
+        assert site.http.get(f"/login?code={Logins(site.services).new_code()}").status_code == 200
+
+
+@pytest.mark.spec("X12")
+def test_wrong_signatures_and_questions_about_readiness_are_limited_by_address(site: WebSite) -> None:
+    stranger = _at(site, "10.0.0.3")
+    told = [stranger.post("/webhooks/abc", content=b"{}").status_code for _ in range(30)]
+    assert told == [401] * 20 + [429] * 10
+    # A login from there is another matter.
+    assert stranger.get("/login?code=x").status_code == 403
+    assert {stranger.get("/readyz").status_code for _ in range(100)} == {200, 429}
+    assert _at(site, "10.0.0.4").get("/readyz").status_code == 200
+
+
+@pytest.mark.spec("X12")
+def test_behind_a_proxy_the_address_is_what_the_proxy_says(site: WebSite) -> None:
+    site.web.behind_proxy = True
+    for number in range(30):
+        # Only the last entry is the proxy's.
+        site.http.get("/login?code=x", headers={"X-Forwarded-For": f"192.0.2.{number}, 10.0.0.5"})
+    assert site.http.get("/login?code=x", headers={"X-Forwarded-For": "10.0.0.5"}).status_code == 429
+    assert site.http.get("/login?code=x", headers={"X-Forwarded-For": "10.0.0.6"}).status_code == 403
 
 
 @pytest.mark.spec("X12")

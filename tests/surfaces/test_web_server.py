@@ -52,6 +52,23 @@ def test_an_event_of_another_process_is_on_a_stream_and_none_is_missed_over_a_re
         assert server.stop() == ""
 
 
+@pytest.mark.spec("X12")
+def test_a_stream_starts_again_at_the_newest_event_of_a_restored_database(
+    project: Path, environment: dict[str, str], punchlist: Cli, token: str
+) -> None:
+    with WebProcess(project, environment) as server:
+        last = newest_event(server, token)
+        assert server.send("GET", "/activity?after=99999999", token)[1] == {"items": [], "last": last}
+        with server.events(token) as open_stream, server.events(token, Last_Event_ID="99999999") as stream:
+            next(open_stream)
+            assert next(stream).items() >= {"id": str(last), "event": "reset", "last": last}.items()
+            punchlist("todos", "add", "One")
+            assert next(stream)["event"] == "change"
+        # A number that exists is no reason, also if this process has just seen it for the first time.
+        with server.events(token, Last_Event_ID=str(newest_event(server, token))) as stream:
+            assert next(stream)["event"] == "position"
+
+
 def newest_event(server: WebProcess, token: str) -> int:
     status, page = server.send("GET", "/activity?limit=500", token)
     assert status == 200

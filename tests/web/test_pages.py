@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 from tests.contract.missions import BUILD, SLUG
 from tests.web.conftest import PERSON, LogIn, Serve
 from tests.web.site import PHONE, Server
@@ -14,7 +14,8 @@ from tests.web.site import PHONE, Server
 from punchlist.app import Services
 from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import Mission, MissionScope, NewMissionTodo
-from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
+from punchlist.missions.todos.edits import EditedFields
+from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 
 BOARD = f"/missions/{SLUG}/board"
 TITLE = "Profile webpack build to identify top 3 slow plugins"
@@ -170,6 +171,59 @@ def another_link(services: Services, server: Server) -> None:
     from punchlist.surfaces.web.logins import Logins
 
     server.link = f"{server.url}/login?code={Logins(services).new_code()}"
+
+
+@pytest.mark.spec("M15", "X12")
+@ONE_DATABASE
+def test_a_half_written_edit_neither_overwrites_others_nor_is_lost(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    id, other = make(services), make(services, "Another todo")
+    scope = MissionScope("s", PERSON)
+    page = person(serve("--no-worker"))
+    page.goto(page.url.rstrip("/") + f"{BOARD}?todo={id}")
+    page.wait_for_selector("body.ready")
+    drawer = page.locator("#drawer")
+    drawer.locator("summary", has_text="Edit").click()
+    drawer.get_by_label("Done when").fill("My text")
+    drawer.get_by_label("Priority", exact=True).select_option("high")
+    # Changed and changed back, so that the browser no longer sets it from the page.
+    drawer.get_by_label("Title").fill("Something")
+    drawer.get_by_label("Title").fill(TITLE)
+    drawer.get_by_label("Labels, with commas").focus()
+    changed = EditedFields(completion_criteria="Another text", title="Another title", priority=TodoPriority.LOW)
+    services.mission_todos.edit(scope, SLUG, id, changed, "meanwhile")
+    expect(drawer.get_by_role("heading", name="Another title")).to_be_visible()
+    expect(drawer.get_by_label("Title")).to_have_value("Another title")
+    expect(drawer.get_by_label("Done when")).to_have_value("My text")
+    drawer.locator("form[action$='/edit']").get_by_label("Reason").fill("Why not")
+    drawer.get_by_role("button", name="Save").click()
+    expect(page.locator(".toast.failed")).to_contain_text("was changed by another person or an agent")
+    stored = services.mission_todos.get(id)
+    assert (stored.completion_criteria, stored.title, stored.priority) == (
+        "Another text", "Another title", TodoPriority.LOW,
+    )  # fmt: skip
+
+    # The first Esc leaves the field; closing the drawer or opening another card asks.
+    said: list[str] = []
+
+    def refuse(dialog: Dialog) -> None:
+        said.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", refuse)
+    drawer.get_by_label("Done when").focus()
+    page.keyboard.press("Escape")
+    expect(drawer.get_by_label("Done when")).to_have_value("My text")
+    assert said == []
+    page.keyboard.press("Escape")
+    page.locator(f"#card-{other} a").click()
+    assert said == ["Discard what you wrote about this todo?"] * 2
+    expect(drawer.get_by_label("Done when")).to_have_value("My text")
+    page.remove_listener("dialog", refuse)
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.locator(f"#card-{other} a").click()
+    expect(drawer.get_by_role("heading", name="Another todo")).to_be_visible()
 
 
 @pytest.mark.spec("M13", "S5", "I1")

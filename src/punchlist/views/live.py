@@ -56,7 +56,9 @@ def read_activity(
             after = max(after, _number_before(tx, timestamp(since)))
         chats = _chats(tx, mission, conversation_id)
         found = _entries(tx, chats, after, _NO_LIMIT, max(1, min(limit, MAX_LIMIT)))
-    return ActivityPage(found, found[-1].seq if found else after)
+        # In a database that was restored, the newest event can be older.
+        last = found[-1].seq if found else min(after, activity_repository.newest_number(tx) or 0)
+    return ActivityPage(found, last)
 
 
 def read_entries(

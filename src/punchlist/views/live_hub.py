@@ -25,7 +25,7 @@ from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.store import Store
 from punchlist.views import activity_repository
 from punchlist.views.activity_repository import ActivityEntry
-from punchlist.views.live import MAX_LIMIT, LiveFeed, read_entries
+from punchlist.views.live import MAX_LIMIT, LiveFeed, newest_event, read_entries
 from punchlist.views.live_text import LiveText, LiveTextFeed
 
 POLL_SECONDS: Final = 0.02
@@ -46,6 +46,8 @@ class Subscription:
         self.conversations = conversations
         """Whose items it gets; None for all."""
         self.closed = False
+        self.reset = False
+        """`after` was newer than every event, because the database was restored: it starts with the newest one."""
         self.missed = True
         """Events after `last` are in the log and not in the queue. The hub's lock guards this and the queue."""
         self._hub = hub
@@ -182,6 +184,11 @@ class LiveHub:
             with self.lock:
                 if after is None and not running:
                     subscription.last = self._position
+                ahead = subscription.last > self._position
+            # The hub may not have read the newest events yet.
+            if ahead and (newest := newest_event(self._store)) < subscription.last:
+                subscription.last, subscription.reset = newest, True
+            with self.lock:
                 if subscription.last >= self._position:
                     subscription.missed = False
         if text:

@@ -132,6 +132,7 @@ def run_server(
         host_names=[address.host, *address.other_names],
         cookie_name=f"punchlist-{listener.getsockname()[1]}",
         secure=address.base.startswith("https:"),
+        behind_proxy=bool(address.other_names),
         model=model,
         mode=mode,
     )

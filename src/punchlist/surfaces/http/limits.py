@@ -26,8 +26,10 @@ REQUESTS_PER_SECOND: Final = 500
 """Requests with one token; more are answered with 429."""
 BURST: Final = 1_000
 LOGIN_ATTEMPTS: Final = 20
-"""Failed logins and signatures within `LOGIN_SECONDS`, of all clients together."""
+"""Failed logins, and failed signatures, of one address within `LOGIN_SECONDS`."""
 LOGIN_SECONDS: Final = 60.0
+READY_REQUESTS_PER_SECOND: Final = 20
+"""Of one address: each reads the database, without a token."""
 
 SESSION_IDLE_SECONDS: Final = 3600.0
 MAX_SESSIONS: Final = 100

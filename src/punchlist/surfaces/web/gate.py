@@ -6,7 +6,9 @@ Only the paths of `OPEN` are reachable without a token. `/mcp` authenticates by 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
@@ -18,7 +20,14 @@ from punchlist.errors import StoreError
 from punchlist.kernel.events import Role
 from punchlist.surfaces.http.auth import HttpRejection, RequestGuard, invalid_token
 from punchlist.surfaces.http.body import read_body
-from punchlist.surfaces.http.limits import BURST, LOGIN_ATTEMPTS, LOGIN_SECONDS, MAX_BODY, REQUESTS_PER_SECOND
+from punchlist.surfaces.http.limits import (
+    BURST,
+    LOGIN_ATTEMPTS,
+    LOGIN_SECONDS,
+    MAX_BODY,
+    READY_REQUESTS_PER_SECOND,
+    REQUESTS_PER_SECOND,
+)
 from punchlist.surfaces.web.context import CONTEXT, RequestContext, WebPrincipal
 from punchlist.surfaces.web.logins import is_csrf_token
 from punchlist.surfaces.web.problems import problem
@@ -30,6 +39,8 @@ if TYPE_CHECKING:
 OPEN: Final = re.compile(r"/healthz|/readyz|/login|/webhooks/[^/]+")
 """Paths that are reachable without a token."""
 MCP: Final = "/mcp"
+_FAILED: Final = {"login": 403, "webhook": 401}
+"""The status of an attempt that failed."""
 SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 CSRF_HEADER: Final = "x-csrf-token"
 CSRF_FIELD: Final = "csrf"
@@ -57,7 +68,8 @@ class Gate:
         self._web = web
         self._guard = RequestGuard(web.host_names)
         self._rate = RateLimit(REQUESTS_PER_SECOND, BURST)
-        self._attempts = RateLimit(LOGIN_ATTEMPTS / LOGIN_SECONDS, LOGIN_ATTEMPTS)
+        self._failures = RateLimit(LOGIN_ATTEMPTS / LOGIN_SECONDS, LOGIN_ATTEMPTS)
+        self._ready = RateLimit(READY_REQUESTS_PER_SECOND, 2 * READY_REQUESTS_PER_SECOND)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,15 +90,14 @@ class Gate:
         except ClientDisconnect:
             return
         else:
-            await self._app(scope, receive, send)
+            await self._app(scope, receive, self._count_failures(request, send))
 
     async def _admit(self, request: Request, receive: Receive) -> Receive:
         self._guard.check(request.headers.items())
         path, unsafe = request.scope["path"], request.method not in SAFE
         principal = None
         if OPEN.fullmatch(path):
-            if _is_login_attempt(request) and not self._attempts.allows(path):
-                raise HttpRejection(429, "Too many attempts. Wait a minute.", {"Retry-After": "60"})
+            self._check_stranger(request)
         else:
             principal = await self._authenticate(request)
             if not self._rate.allows(principal.token_id):
@@ -98,6 +109,40 @@ class Gate:
         if principal is not None:
             _check_change(request, principal, body)
         return _replay(body, receive)
+
+    def _check_stranger(self, request: Request) -> None:
+        """Limits for one address, so that no client can keep the others out."""
+        if _is_login_attempt(request) and request.headers.get("sec-fetch-dest", "document") != "document":
+            # An image or a frame of another site would use up the attempts of this person's address.
+            raise HttpRejection(403, "Sec-Fetch-Dest: a login link is opened as a page")
+        if (kind := _attempt(request)) and not self._failures.has_left(f"{kind} {self._address(request)}"):
+            raise HttpRejection(429, "Too many failed attempts. Wait a minute.", {"Retry-After": "60"})
+        if request.scope["path"] == "/readyz" and not self._ready.allows(self._address(request)):
+            raise HttpRejection(
+                429, f"More than {READY_REQUESTS_PER_SECOND} requests per second.", {"Retry-After": "1"}
+            )
+
+    def _count_failures(self, request: Request, send: Send) -> Send:
+        if not (kind := _attempt(request)):
+            return send
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == _FAILED[kind]:
+                self._failures.allows(f"{kind} {self._address(request)}")
+            await send(message)
+
+        return counted
+
+    def _address(self, request: Request) -> str:
+        """Of the client; of an IPv6 client its network, in which it can have any address."""
+        address = request.client.host if request.client else ""
+        if self._web.behind_proxy:
+            # The last entry is that of the proxy; a client can send the others.
+            address = request.headers.get("x-forwarded-for", address).rpartition(",")[2].strip()
+        with suppress(ValueError):
+            if (parsed := ip_address(address)).version == 6:
+                return str(ip_network(f"{parsed}/64", strict=False))
+        return address
 
     async def _authenticate(self, request: Request) -> WebPrincipal:
         """The bearer token if there is one, else the cookie."""
@@ -118,6 +163,13 @@ class Gate:
 
 def _is_login_attempt(request: Request) -> bool:
     return request.scope["path"] == "/login" and (request.method not in SAFE or "code" in request.query_params)
+
+
+def _attempt(request: Request) -> str:
+    """What a request without a token tries to prove; empty if nothing."""
+    if _is_login_attempt(request):
+        return "login"
+    return "webhook" if request.scope["path"].startswith("/webhooks/") else ""
 
 
 def _check_change(request: Request, principal: WebPrincipal, body: bytes) -> None:

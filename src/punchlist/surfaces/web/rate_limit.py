@@ -20,11 +20,19 @@ class RateLimit:
         """What is left of each client's bucket, and when that was."""
 
     def allows(self, client: str) -> bool:
+        """Use one request of the client's bucket if there is one."""
         now = self._clock()
-        left, at = self._left.pop(client, (self._burst, now))
-        left = min(self._burst, left + (now - at) * self._rate)
+        left = self._left_at(client, now)
+        self._left.pop(client, None)
         if len(self._left) >= _MAX_CLIENTS:
             # The client that has been silent for the longest time: its bucket is full again or nearly so.
             self._left.pop(next(iter(self._left)))
         self._left[client] = (left - 1 if left >= 1 else left, now)
         return left >= 1
+
+    def has_left(self, client: str) -> bool:
+        return self._left_at(client, self._clock()) >= 1
+
+    def _left_at(self, client: str, now: float) -> float:
+        left, at = self._left.get(client, (self._burst, now))
+        return min(self._burst, left + (now - at) * self._rate)

@@ -53,6 +53,8 @@ class WebServer:
     """With the port: cookies do not distinguish ports, so that two servers on one machine need two names."""
     secure: bool = False
     """Whether clients use https."""
+    behind_proxy: bool = False
+    """Whether every client comes through a proxy that appends its address to X-Forwarded-For."""
     model: str | None = None
     """The model that the person who started the server named."""
     mode: str | None = None

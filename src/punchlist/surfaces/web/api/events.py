@@ -87,7 +87,9 @@ class _WebEventStream(StreamingResponse):
 async def _frames(context: RequestContext, subscription: Subscription) -> AsyncIterator[bytes]:
     """Until the server stops or the token ends."""
     # The position, so that a client that loses the connection before the first event misses none either.
-    yield b'retry: 1000\nid: %d\nevent: position\ndata: {"last": %d}\n\n' % (subscription.last, subscription.last)
+    name = b"reset" if subscription.reset else b"position"
+    last = subscription.last
+    yield b'retry: 1000\nid: %d\nevent: %s\ndata: {"last": %d}\n\n' % (last, name, last)
     while not subscription.closed:
         items = await subscription.batch(KEEPALIVE_SECONDS)
         if not await context.web.is_valid(context.principal):

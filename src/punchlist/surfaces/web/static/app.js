@@ -2,6 +2,7 @@
 
 import "./live.js";
 import { openChat } from "./chat.js";
+import { isTextField } from "./drafts.js";
 import { toast } from "./forms.js";
 
 const root = document.documentElement;
@@ -103,7 +104,7 @@ document.addEventListener("keydown", (event) => {
     return palette.open ? palette.close() : openPalette();
   }
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-  if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.nodeName) && document.activeElement.type !== "checkbox") return;
+  if (isTextField(document.activeElement)) return;
   const mission = location.pathname.match(/^\/missions\/([^/]+)/)?.[1];
   const goes = { ga: "/", gb: mission && `/missions/${mission}/board`, gm: mission && `/missions/${mission}`, gc: "/conversations", gr: "/runs" };
   const to = goes[prefix + event.key];

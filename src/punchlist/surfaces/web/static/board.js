@@ -1,5 +1,6 @@
 // The board: drag a card or press `m`, give the reason that the action needs, and see it move at once.
 
+import { isTextField } from "./drafts.js";
 import { send, toast } from "./forms.js";
 import { refresh, visit } from "./live.js";
 
@@ -106,6 +107,7 @@ function draw(card, to) {
 }
 
 function revert() {
+  dialog.querySelector("form").reset();
   if (!undo) return;
   undo = null;
   refresh();
@@ -132,7 +134,6 @@ dialog?.querySelector("form").addEventListener("submit", async (event) => {
     board().dataset.confirmed = Math.round(performance.now() - started);
     undo = null;
     dialog.close();
-    event.target.reset();
     if (answer.message) toast(answer.message, answer.warning);
     await refresh();
     document.querySelector(`#card-${CSS.escape(dialog.dataset.todo)} a`)?.focus({ preventScroll: true });
@@ -146,10 +147,12 @@ dialog?.querySelector("form").addEventListener("submit", async (event) => {
 document.addEventListener("keydown", (event) => {
   if (!board() || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const card = document.activeElement?.closest?.("[data-todo]");
-  if (event.key === "Escape" && document.querySelector("#drawer")) {
-    return document.querySelector("[data-close-drawer]").click();
+  if (isTextField(document.activeElement)) {
+    // The first Esc leaves the field, the second one the drawer.
+    if (event.key === "Escape" && !event.isComposing) document.activeElement.blur();
+    return;
   }
-  if (/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.nodeName) && document.activeElement.type !== "checkbox") return;
+  if (event.key === "Escape") return document.querySelector("[data-close-drawer]")?.click();
   if (!card && !event.key.startsWith("Arrow")) return;
   if (event.key === "m") ask(card);
   else if (event.key === "x") card.querySelector(".pick")?.click();
@@ -182,6 +185,8 @@ document.addEventListener("input", (event) => {
   clearTimeout(typing);
   typing = setTimeout(() => {
     const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    const open = new URLSearchParams(location.search).get("todo");
+    if (open) query.set("todo", open);
     history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
     visit(location.href, { push: false });
   }, 120);

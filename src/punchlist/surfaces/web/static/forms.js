@@ -39,8 +39,8 @@ document.addEventListener("submit", async (event) => {
     const answer = await send(form.getAttribute("action"), fields);
     if (answer.message) toast(answer.message, answer.warning);
     const here = new URL(answer.to, location.href);
-    if (form.hasAttribute("data-leave") && here.href !== location.href) return location.assign(here);
     form.reset();
+    if (form.hasAttribute("data-leave") && here.href !== location.href) return location.assign(here);
     form.closest("details.action")?.removeAttribute("open");
     await refresh();
   } catch (error) {

@@ -1,5 +1,6 @@
 // Keeps the page current: an event from the server refreshes the live part of the page, at most one request at a time.
 
+import { mayReplaceDrawer } from "./drafts.js";
 import { morph } from "./morph.js";
 
 const region = document.querySelector("[data-live]");
@@ -63,15 +64,21 @@ function showWaiting(count) {
 // Opens an address in the live part without leaving the page: the drawer, filters, "show more".
 export async function visit(url, { push = true } = {}) {
   if (push) history.pushState(null, "", url);
+  shownUrl = location.href;
   await refresh(url);
 }
 
-addEventListener("popstate", () => refresh(location.href));
+let shownUrl = location.href;
+addEventListener("popstate", () => {
+  if (mayReplaceDrawer(location.href)) visit(location.href, { push: false });
+  else history.pushState(null, "", shownUrl);
+});
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[data-soft]");
   if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   if (new URL(link.href).pathname !== location.pathname) return;
   event.preventDefault();
+  if (!mayReplaceDrawer(link.href)) return;
   const closing = link.hasAttribute("data-close-drawer");
   const card = new URLSearchParams(location.search).get("todo");
   visit(link.href).then(() => {
@@ -120,6 +127,8 @@ function connect(last) {
   source.addEventListener("text", (event) => {
     document.dispatchEvent(new CustomEvent("live-text", { detail: JSON.parse(event.data) }));
   });
+  // The server has fewer events than this page has seen: its database was restored.
+  source.addEventListener("reset", note);
   source.addEventListener("position", (event) => { seen = event.lastEventId || seen; });
   source.addEventListener("error", () => {
     failures += 1;

@@ -1,10 +1,20 @@
 // Makes an element like another one with as few changes as possible, so that focus, scroll position, selections,
 // opened details and half-written forms stay as they are.
 
+import { isChanged } from "./drafts.js";
+
 const keyOf = (node) => (node.nodeType === Node.ELEMENT_NODE ? node.id : "");
+
+// Fields that keep what the person wrote, and the `was-` fields with what they showed before.
+let kept = new Set();
 
 export function morph(live, next) {
   const focused = document.activeElement;
+  kept = new Set([...live.querySelectorAll("input, textarea, select")].filter((field) => field === focused || isChanged(field)));
+  for (const field of [...kept]) {
+    const was = field.form?.elements[`was-${field.name}`];
+    if (was) kept.add(was);
+  }
   morphChildren(live, next);
   if (focused && focused !== document.body && document.activeElement !== focused && focused.isConnected) {
     focused.focus({ preventScroll: true });
@@ -12,12 +22,12 @@ export function morph(live, next) {
 }
 
 function morphElement(live, next) {
+  if (kept.has(live) && (live.value !== next.value || live.checked !== next.checked)) return;
   morphAttributes(live, next);
-  if (isField(live)) {
-    morphField(live, next);
-    if (live.nodeName !== "SELECT") return;
-  }
   morphChildren(live, next);
+  // Attributes and children of a field that was changed before do not change its value.
+  if (live.type === "checkbox" || live.type === "radio") live.checked = next.checked;
+  else if (/^(INPUT|TEXTAREA|SELECT)$/.test(live.nodeName) && live.value !== next.value) live.value = next.value;
 }
 
 // Space between elements is neither matched nor removed.
@@ -72,21 +82,5 @@ function morphAttributes(live, next) {
   for (const { name } of [...live.attributes]) {
     if (next.hasAttribute(name) || (name === "open" && /^(DETAILS|DIALOG)$/.test(live.nodeName))) continue;
     live.removeAttribute(name);
-  }
-}
-
-const isField = (node) => /^(INPUT|TEXTAREA|SELECT)$/.test(node.nodeName);
-
-function morphField(live, next) {
-  // A field that the person has changed or is in keeps its value.
-  if (document.activeElement === live) return;
-  if (live.type === "checkbox" || live.type === "radio") return;
-  // What a field showed when the person began to change it.
-  const field = live.type === "hidden" && live.name.startsWith("was-") && live.form?.elements[live.name.slice(4)];
-  if (field && (field === document.activeElement || (field.defaultValue !== undefined && field.value !== field.defaultValue))) return;
-  if (live.nodeName === "TEXTAREA") {
-    if (live.value === live.defaultValue) live.value = live.defaultValue = next.defaultValue;
-  } else if (live.nodeName === "INPUT" && live.value === live.defaultValue) {
-    live.value = next.getAttribute("value") ?? "";
   }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import signal
 import ssl
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -91,6 +93,26 @@ def test_a_stream_ends_when_its_token_is_revoked(
                 break
         else:
             pytest.fail("the stream is still open")
+
+
+@pytest.mark.spec("X12")
+def test_a_response_does_not_wait_for_the_acknowledgement_of_its_head(
+    project: Path, environment: dict[str, str], token: str
+) -> None:
+    """With Nagle's algorithm, every answer on a connection that stays open takes 40 ms more."""
+
+    def seconds(connection: http.client.HTTPConnection) -> float:
+        began = time.perf_counter()
+        connection.request("GET", "/api/v1/me", headers={"Authorization": f"Bearer {token}"})
+        assert connection.getresponse().read()
+        return time.perf_counter() - began
+
+    with (
+        WebProcess(project, environment) as server,
+        closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)) as connection,
+    ):
+        # The kernel acknowledges the first ones at once.
+        assert min([seconds(connection) for _ in range(60)][30:]) < 0.035
 
 
 @pytest.mark.spec("X1")

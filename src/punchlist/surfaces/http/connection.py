@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -35,6 +36,7 @@ class BoundedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._send_at_once(transport)
         self._start_header_timer()
         if len(self.connections) <= self._limit:
             return
@@ -67,6 +69,15 @@ class BoundedConnection(H11Protocol):
             self.transport.abort()
         else:
             self.transport.close()
+
+    @staticmethod
+    def _send_at_once(transport: asyncio.Transport) -> None:
+        """Without Nagle's algorithm: head and body of a response are two writes, and the second would wait for the
+        client's acknowledgement of the first, 40 ms. asyncio does it only for sockets with the protocol number of TCP.
+        """
+        connection = transport.get_extra_info("socket")
+        if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def _start_header_timer(self) -> None:
         self._header_timer = self.loop.call_later(HEADER_SECONDS, self.drop)

@@ -180,7 +180,7 @@ def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
         pillars[ONBOARDING]: RunUsage(1, 10, 1, 0.5, 0.5, 1),
     }
     assert told.todos == {todo.id: told.pillars[pillars[BUILD]], other.id: told.pillars[pillars[ONBOARDING]]}
-    assert office.accounts.pillar(mission.id, pillars[BUILD]) == told.pillars[pillars[BUILD]]
+    assert office.accounts.pillars(mission.id)[pillars[BUILD]] == told.pillars[pillars[BUILD]]
 
 
 def test_what_was_never_worked_on_has_used_nothing(office: Office) -> None:
@@ -189,7 +189,7 @@ def test_what_was_never_worked_on_has_used_nothing(office: Office) -> None:
         found = office.accounts.todo(id)
         assert (found.usage, found.evidence) == (RunUsage(), ())
     assert office.accounts.mission("nowhere").usage == RunUsage()
-    assert office.accounts.pillar(office.team.mission.id, todo.pillar_id) == RunUsage()
+    assert office.accounts.pillars(office.team.mission.id) == {}
 
 
 def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:

@@ -190,6 +190,9 @@ run_totals_of_mission: Final = SelectAll[tuple[Any, ...]](
     f"SELECT pillar_id, todo_id, {_RUN_TOTALS} FROM runs WHERE mission_id = :mission_id GROUP BY pillar_id, todo_id",
 )
 """Pillar id, todo id, number of runs, and the sums of what they used."""
+run_totals_by_pillar: Final = SelectAll[tuple[Any, ...]](
+    tuple, f"SELECT pillar_id, {_RUN_TOTALS} FROM runs WHERE mission_id = :mission_id GROUP BY pillar_id"
+)
 run_totals_of_todo: Final = SelectOne[tuple[Any, ...]](
     tuple, f"SELECT {_RUN_TOTALS} FROM runs WHERE todo_id = :todo_id"
 )

@@ -71,8 +71,11 @@ class MissionUsageService:
         # Counted from the evidence, which includes turns that have not ended.
         return TodoUsage(_run_usage(totals)._replace(calls=len(evidence)), evidence)
 
-    def pillar(self, mission_id: str, pillar_id: str) -> RunUsage:
-        return self.mission(mission_id).pillars.get(pillar_id, RunUsage())
+    def pillars(self, mission_id: str) -> dict[str | None, RunUsage]:
+        """By pillar id. The Lead's own runs have none."""
+        with self._store.read() as tx:
+            rows = mission_repository.run_totals_by_pillar(tx, mission_id=mission_id)
+        return {pillar_id: _run_usage(sums) for pillar_id, *sums in rows}
 
     def mission(self, mission_id: str) -> MissionUsage:
         with self._store.read() as tx:

@@ -29,6 +29,7 @@ from punchlist.idempotency.service import IdempotentRequests
 from punchlist.kernel.text import excerpt
 from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.surfaces.web import health, login_pages, webhooks
+from punchlist.surfaces.web.answer_cache import AnswerCache
 from punchlist.surfaces.web.api.routes import routes as api_routes
 from punchlist.surfaces.web.context import WebPrincipal
 from punchlist.surfaces.web.gate import MCP, Gate
@@ -83,6 +84,10 @@ class WebServer:
         """Calls a synchronous service that writes in at most one transaction."""
         return make_bridge(self.services.store)
 
+    @cached_property
+    def answers(self) -> AnswerCache:
+        return AnswerCache(self.services.store)
+
     async def call_in_thread(self, work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Calls a synchronous service in a thread, where it may wait."""
         return await asyncio.to_thread(work, *args, **kwargs)
@@ -106,6 +111,7 @@ def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
             yield
         finally:
             cleaning.cancel()
+            web.answers.close()
             # Not in a thread: the worker's engine ends the threads of this loop when it stops first.
             web.services.live.close()
 

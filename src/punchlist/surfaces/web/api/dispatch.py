@@ -63,15 +63,19 @@ async def _answer(endpoint: Endpoint, request: Request) -> Answer:
         allowed = " or a ".join(sorted(endpoint.roles))
         raise NotAllowed(f"{role.described} may not do this; a {allowed} may.")
     if not endpoint.changes:
-        return await call.context.call(_read, endpoint, call, request.headers.get("if-none-match"))
+        return await _read(endpoint, call, request)
     if_match = request.headers.get("if-match")
     key = request.headers.get("idempotency-key")
     content = [endpoint.method.encode(), request.url.path.encode(), request.url.query.encode(), await request.body()]
     return await asyncio.to_thread(_change, endpoint, call, if_match, key, fingerprint(content))
 
 
-def _read(endpoint: Endpoint, call: ApiCall, if_none_match: str | None) -> Answer:
-    answer = _render(endpoint, endpoint.handle(call))
+async def _read(endpoint: Endpoint, call: ApiCall, request: Request) -> Answer:
+    key = (request.url.path, request.url.query, call.context.principal)
+    answer = await call.context.web.answers.get(
+        key, lambda: call.context.call(lambda: _render(endpoint, endpoint.handle(call)))
+    )
+    if_none_match = request.headers.get("if-none-match")
     if if_none_match is not None and answer.headers.get("ETag") in _tags(if_none_match):
         return Answer(304, answer.headers, "")
     return answer

@@ -12,21 +12,16 @@ from pathlib import Path
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 MIN_BYTES: Final = 1_000
 _LEVEL: Final = 5
 
 
-def compressed(request: Request, response: Response) -> Response:
-    """The response with its body compressed, if that helps."""
-    body = bytes(response.body)
-    if len(body) >= MIN_BYTES and accepts_gzip(request):
-        response.body = gzip.compress(body, _LEVEL, mtime=0)
-        response.headers["Content-Encoding"] = "gzip"
-        response.headers["Content-Length"] = str(len(response.body))
-    response.headers.add_vary_header("Accept-Encoding")
-    return response
+def compressed(body: bytes, gzipped: bool) -> tuple[bytes, dict[str, str]]:
+    """The body, compressed if the client accepts it and it helps, with the headers that say so."""
+    if not gzipped or len(body) < MIN_BYTES:
+        return body, {}
+    return gzip.compress(body, _LEVEL, mtime=0), {"Content-Encoding": "gzip"}
 
 
 def accepts_gzip(request: Request) -> bool:

@@ -24,8 +24,8 @@ def ago(stamp: str | None, now: datetime) -> Markup:
     text = (
         f"in {span(-seconds)}" if seconds <= -_MINUTE else "just now" if seconds < _MINUTE else f"{span(seconds)} ago"
     )
-    exact = moment.strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(stamp, exact, text)
+    exact = f"{str(moment)[:19]} UTC"
+    return Markup(f'<time datetime="{escape(stamp)}" title="{exact}" data-ago>{text}</time>')
 
 
 def span(seconds: float) -> str:

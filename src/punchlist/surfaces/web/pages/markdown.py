@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
@@ -18,7 +18,15 @@ _TAGS: Final = {
 }
 
 
+_KEPT_LENGTH: Final = 4_000
+
+
 def render_markdown(text: str) -> Markup:
+    """Rendered once while a page is shown again and again, unless it is long."""
+    return _render_kept(text) if len(text) <= _KEPT_LENGTH else _render(text)
+
+
+def _render(text: str) -> Markup:
     import nh3
 
     from punchlist.kernel.text import visible_block
@@ -34,6 +42,9 @@ def render_markdown(text: str) -> Markup:
         link_rel="noopener noreferrer nofollow",
     )
     return Markup(html)
+
+
+_render_kept: Final = lru_cache(2_000)(_render)
 
 
 @cache

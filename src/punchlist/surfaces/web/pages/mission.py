@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt
-from punchlist.missions.usage import MissionUsageService
+from punchlist.missions.usage import MissionUsageService, RunUsage
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.views.board import BoardFilter, read_board
 from punchlist.views.health import read_health
@@ -21,13 +22,13 @@ def mission(request: PageRequest) -> Page:
     plots = {
         view.metric.slug: read_metric(services.store, slug, view.metric.slug, points=_POINTS) for view in board.metrics
     }
-    usage = MissionUsageService(services.store).mission(board.mission.id)
+    usage = MissionUsageService(services.store).pillars(board.mission.id)
     pillars = [
         {
             "pillar": state.pillar,
             "strategies": state.strategies,
             "metrics": [view for view in board.metrics if view.pillar_slug == state.pillar.slug],
-            "usage": usage.pillars.get(state.pillar.id),
+            "usage": usage.get(state.pillar.id),
         }
         for state in board.pillars
     ]
@@ -35,7 +36,7 @@ def mission(request: PageRequest) -> Page:
         "board": board,
         "pillars": pillars,
         "plots_by_slug": plots,
-        "usage": usage.usage,
+        "usage": reduce(RunUsage.plus, usage.values(), RunUsage()),
         "directives": services.directives.list(slug),
         "runs": services.runs.list(mission_id=board.mission.id, ended=True, limit=8),
         "health": read_health(services.store, slug).missions[0],

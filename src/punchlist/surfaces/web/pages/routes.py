@@ -110,9 +110,11 @@ def _page_handler(page: PageFunction) -> Handler:
     async def handler(request: Request) -> Response:
         context = context_of(request)
         fragment = FRAGMENT_HEADER in request.headers
+        gzipped = accepts_gzip(request)
         visit = _seen(request, context)
+        flash = request.cookies.get(FLASH, "")
 
-        def work() -> tuple[str, Page, int]:
+        def work() -> tuple[Page, dict[str, str], bytes]:
             # Read first: an event that the page does not show yet arrives after it.
             last = newest_event(context.services.store)
             made = _page_request(request, context, {}, visit[0])
@@ -125,18 +127,21 @@ def _page_handler(page: PageFunction) -> Handler:
                 **found.values,
                 "title": found.title,
                 "section": found.section,
-                "frame": _frame(context, found, waiting, last, _flash(request)),
+                "frame": _frame(context, found, waiting, last, _flash(flash)),
             }
-            return render(found.template, values, context.now, fragment=fragment), found, waiting
+            html = render(found.template, values, context.now, fragment=fragment)
+            body, encoding = compressed(html.encode(), gzipped)
+            return found, {"Waiting": str(waiting), "Vary": "Fragment, Accept-Encoding", **encoding}, body
 
-        html, found, waiting = await context.web.call_in_thread(work)
-        response = HTMLResponse(html, found.status, {"Waiting": str(waiting), "Vary": "Fragment"})
+        key = (request.url.path, request.url.query, context.principal, fragment, gzipped, visit[0], flash)
+        found, headers, body = await context.web.answers.get(key, lambda: context.web.call_in_thread(work))
+        response = HTMLResponse(body, found.status, headers)
         if not fragment:
             if FLASH in request.cookies:
                 response.delete_cookie(FLASH, httponly=True, samesite="strict", secure=context.web.secure)
             if found.marks_seen:
                 _set_cookie(response, context, SEEN, "|".join(each or "" for each in visit), _YEAR)
-        return compressed(request, response)
+        return response
 
     return handler
 
@@ -226,9 +231,9 @@ def _own_path(to: str) -> str:
     return to if re.match(r"/(?![/\\])", to) else "/"
 
 
-def _flash(request: Request) -> dict[str, Any] | None:
+def _flash(cookie: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(base64.urlsafe_b64decode(request.cookies.get(FLASH, "")))
+        found = json.loads(base64.urlsafe_b64decode(cookie))
         return {"message": str(found["message"]), "warning": bool(found["warning"])}
     except (ValueError, KeyError, TypeError):
         return None

@@ -55,3 +55,22 @@ def test_an_edit_neither_overwrites_nor_repeats_what_others_wrote_meanwhile(site
     assert post(title="Profile the build") == "Changed: title."
     stored = site.services.mission_todos.get(todo.id)
     assert (stored.title, stored.description) == ("Profile the build", "Another text")
+
+
+@pytest.mark.spec("M15")
+def test_without_scripts_a_form_in_a_drawer_leads_back_to_its_board(site: WebSite) -> None:
+    csrf = site.http.get(f"{API}/me").json()["csrf"]
+    site.http.post(f"{API}/missions", json=FILE, headers={"X-CSRF-Token": csrf})
+    todo = site.services.mission_todos.create(ADA, SLUG, NewMissionTodo(BUILD, "Profile")).todo
+    board = f"/missions/{SLUG}/board?pillar={BUILD}&todo={todo.id}"
+    origin = str(site.http.base_url).rstrip("/")
+
+    def led_to(page: str) -> str:
+        form = {"csrf": csrf, "text": "Look at the cache first"}
+        sent = site.http.post(f"/todos/{todo.id}/comment", data=form, headers={"Referer": page}, follow_redirects=False)
+        assert sent.status_code == 303
+        return str(sent.headers["location"])
+
+    assert led_to(f"{origin}{board}") == board
+    for page in (f"{origin}/todos/{todo.id}", f"http://elsewhere.example{board}", f"{origin}/missions/{SLUG}/board"):
+        assert led_to(page) == f"/todos/{todo.id}"

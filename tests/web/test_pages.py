@@ -173,6 +173,26 @@ def another_link(services: Services, server: Server) -> None:
     server.link = f"{server.url}/login?code={Logins(services).new_code()}"
 
 
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_a_card_that_another_person_moves_while_its_dialog_is_open_says_why_it_cannot_move(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    id = make(services)
+    page = person(serve("--no-worker"))
+    page.goto(page.url.rstrip("/") + BOARD)
+    page.wait_for_selector("body.ready")
+    page.locator(f"#card-{id} a").focus()
+    page.keyboard.press("m")
+    dialog = page.locator("#move")
+    services.mission_todos.update(LEAD, SLUG, id, TodoAction.CANCEL, "Not this quarter")
+    column(page, "cancelled")
+    dialog.locator("input[value=backlog]").check()
+    dialog.get_by_label("Reason").fill("Later")
+    dialog.get_by_role("button", name="Move to backlog").click()
+    expect(dialog.locator("[data-move-error]")).to_contain_text("cancelled")
+
+
 @pytest.mark.spec("M15", "X12")
 @ONE_DATABASE
 def test_a_half_written_edit_neither_overwrites_others_nor_is_lost(

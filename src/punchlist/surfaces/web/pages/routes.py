@@ -206,7 +206,7 @@ def _form_handler(form: FormFunction) -> Handler:
             done = Redirect(_back(request), str(error), warning=True)
         if scripted:
             return JSONResponse({"to": done.to, "message": done.message, "warning": done.warning})
-        response = RedirectResponse(_own_path(done.to), 303)
+        response = RedirectResponse(_drawer_or_page(request, _own_path(done.to)), 303)
         if done.message:
             flash = json.dumps({"message": done.message[:_MAX_FLASH], "warning": done.warning})
             _set_cookie(response, context, FLASH, base64.urlsafe_b64encode(flash.encode()).decode(), 60)
@@ -224,6 +224,12 @@ def _back(request: Request) -> str:
     if referrer.netloc != request.headers["host"]:
         return "/"
     return _own_path(f"{referrer.path}?{referrer.query}" if referrer.query else referrer.path)
+
+
+def _drawer_or_page(request: Request, to: str) -> str:
+    """The page of a todo, or the board that has it as a drawer if the form was sent from there."""
+    back = _back(request)
+    return back if to in {f"/todos/{todo}" for todo in parse_qs(urlsplit(back).query).get("todo", [])} else to
 
 
 def _own_path(to: str) -> str:

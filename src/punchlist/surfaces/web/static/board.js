@@ -9,6 +9,7 @@ const moves = (status) => JSON.parse(board().dataset.moves)[status] ?? [];
 const dialog = document.querySelector("#move");
 let dragged = null;
 let undo = null;
+let options = [];
 
 const columns = () => [...board().querySelectorAll(".column")];
 
@@ -50,7 +51,7 @@ document.addEventListener("dragend", () => {
 // --- the dialog ---------------------------------------------------------------------------------------------
 
 function ask(card, target) {
-  const options = moves(card.dataset.status);
+  options = moves(card.dataset.status);
   const first = target ?? options.find((move) => !move.whyNot)?.to;
   if (!first) return toast(options[0]?.whyNot ?? "This todo cannot move.", true);
   dialog.dataset.todo = card.dataset.todo;
@@ -82,10 +83,10 @@ function option(move, checked) {
   return label;
 }
 
+// Of the moves that were offered, although the card may have been moved by others since.
 const chosen = () => {
   const to = dialog.querySelector("input[name=to]:checked").value;
-  const card = document.querySelector(`#card-${CSS.escape(dialog.dataset.todo)}`);
-  return moves(undo?.status ?? card.dataset.status).find((move) => move.to === to);
+  return options.find((move) => move.to === to);
 };
 
 function describe() {
@@ -126,7 +127,7 @@ dialog?.querySelector("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   const move = chosen();
   const card = document.querySelector(`#card-${CSS.escape(dialog.dataset.todo)}`);
-  if (!undo) draw(card, move.to);
+  if (!undo && card) draw(card, move.to);
   const text = dialog.querySelector("textarea").value;
   const started = performance.now();
   try {

@@ -1,6 +1,6 @@
 // Sends forms without leaving the page. Without this script they work by a redirect.
 
-import { refresh } from "./live.js";
+import { refresh, written } from "./live.js";
 
 export function toast(text, failed = false) {
   const box = document.createElement("div");
@@ -23,6 +23,7 @@ export async function send(url, fields) {
     throw new Error("The server cannot be reached. Nothing was changed.");
   }
   const answer = await response.json().catch(() => ({}));
+  written();
   if (!response.ok) throw new Error(answer.detail || `The server answered ${response.status}.`);
   return answer;
 }

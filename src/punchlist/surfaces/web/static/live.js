@@ -5,25 +5,27 @@ import { morph } from "./morph.js";
 
 const region = document.querySelector("[data-live]");
 let running = null;
-let again = false;
+let following = null;
+let writes = 0;
 let stale = false;
 
-export async function refresh(url = location.href) {
-  if (running) {
-    again = true;
-    return running;
-  }
-  running = load(url).finally(() => {
-    running = null;
-    if (again) {
-      again = false;
-      refresh();
-    }
+// A change of this page is confirmed: what was requested before does not show it.
+export function written() {
+  writes += 1;
+}
+
+// Resolves when the page shows what the server had at the time of the call.
+export function refresh(url = location.href) {
+  if (!running) return (running = load(url).finally(() => (running = null)));
+  following ??= running.then(() => {
+    following = null;
+    return refresh();
   });
-  return running;
+  return following;
 }
 
 async function load(url) {
+  const before = writes;
   let response, html;
   try {
     response = await fetch(url, { headers: { Fragment: "live", Accept: "text/html" } });
@@ -34,12 +36,13 @@ async function load(url) {
   }
   if (response.status === 401) return location.reload();
   if (!response.headers.get("content-type")?.startsWith("text/html")) return;
+  if (writes !== before) return load(location.href);
   const next = document.createElement("div");
   next.append(document.createRange().createContextualFragment(html));
-  const before = new Map([...region.querySelectorAll("[data-todo]")].map((card) => [card.id, card.dataset.status]));
+  const statuses = new Map([...region.querySelectorAll("[data-todo]")].map((card) => [card.id, card.dataset.status]));
   morph(region, next);
   for (const card of region.querySelectorAll("[data-todo]")) {
-    if (before.size && before.get(card.id) !== card.dataset.status) highlight(card);
+    if (statuses.size && statuses.get(card.id) !== card.dataset.status) highlight(card);
   }
   const count = response.headers.get("Waiting");
   if (count !== null) showWaiting(Number(count));

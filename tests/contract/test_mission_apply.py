@@ -347,6 +347,27 @@ def test_limits_below_what_is_in_use_are_said_and_nothing_is_lost(missions: Miss
         add_todos(store, "build", 1)
 
 
+@pytest.mark.spec("M1", "M16")
+def test_a_check_that_the_new_file_leaves_without_its_metric_or_command_is_said(
+    missions: Missions, store: Store
+) -> None:
+    before = changed(checks={"tests": {"command": ["make", "test"]}})
+    apply(missions, before)
+    slug = before["pillars"][0]["metrics"][0]["slug"]
+    checks = [{"metric": slug, "atMost": 3}, {"name": "tests"}, {"file": "a.txt"}]
+    for check in checks:
+        new = NewMissionTodo("build", "A", check=check)
+        MissionTodos(store).create(LEAD, "dx", new)
+    smaller = {**before, "checks": {}, "pillars": [{**pillar, "metrics": []} for pillar in before["pillars"]]}
+    told = missions.preview(file.parse_value(smaller)).warnings
+    assert [line.partition(" (")[0] for line in told] == [
+        f"metric {slug} is not in the file, but the check of 1 todo",
+        "check tests is not in the file, but the check of 1 todo",
+    ]
+    assert apply(missions, smaller).warnings == told
+    assert apply(missions, before).warnings == []
+
+
 @pytest.mark.spec("M1")
 def test_a_mission_without_pillars_is_possible_and_said(missions: Missions) -> None:
     assert apply(missions, {"name": "Later"}).warnings == [

@@ -69,7 +69,7 @@ def test_an_answer_to_a_call_of_a_killed_worker_is_carried_out_by_the_worker_tha
     details = [json.dumps({"command": "echo changed >> marks"})] if action == "modify" else []
     answered = inbox(task, action, "1", *details)
     assert answered.returncode == 0, answered.stderr
-    assert answered.stdout == "Answered. Its run continues.\n"
+    assert answered.stdout == "Answered. A worker continues its run.\n"
     if taken_over == "after the answer":
         assert marks(task) == []
         second = started(nursery, task)

@@ -18,6 +18,7 @@ MISSION_TOOLS: Final = ("mission_todo_create", "mission_todo_update", "mission_t
 COMPLETE_TOOL: Final = "mission_todo_complete"
 RECOMMENDATION_TOOLS: Final = ("mission_recommend", "mission_recommendation_list", "mission_recommendation_decide")
 """Each role gets its own of these."""
+STRATEGY_TOOL: Final = "mission_strategy"
 LEAD: Final = "mission-lead"
 OWNER: Final = "pillar-owner"
 DELEGATE: Final = "delegate"
@@ -128,7 +129,7 @@ _MISSIONS: Final = {
         AgentDefinition(
             LEAD,
             MISSION_LEAD,
-            (*READ_TOOLS, *MISSION_TOOLS, *RECOMMENDATION_TOOLS, COMPLETE_TOOL, *SUPERVISOR_TOOLS),
+            (*READ_TOOLS, *MISSION_TOOLS, *RECOMMENDATION_TOOLS, STRATEGY_TOOL, COMPLETE_TOOL, *SUPERVISOR_TOOLS),
             "leads a mission: decides what is worked on, reviews and completes",
             todo_driven=True,
             delegates=True,

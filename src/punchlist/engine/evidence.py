@@ -78,7 +78,8 @@ def evidence_text(calls: Sequence[StoredCall], todos: Iterable[TurnTodo], limit:
         SummarySection("Checks of the plan", _check_lines(todos)),
     ]
     failed = sum(call.status != _SUCCESS for call in work)
-    heading = f"{len(work)} tool calls, {failed} of them without success."
+    calls_made = "1 tool call" if len(work) == 1 else f"{len(work)} tool calls"
+    heading = f"{calls_made}, {failed} without success."
     over = sum(section.length for section in sections) + len(heading) - limit
     for section in sections:
         over = section.shorten(over)

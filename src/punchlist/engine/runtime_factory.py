@@ -22,6 +22,7 @@ from punchlist.missions.model import Mission, MissionScope, Pillar
 from punchlist.missions.planning.mission_state import bounded_state, mission_state
 from punchlist.missions.recommendations.tools import recommendation_tools
 from punchlist.missions.repository import lock_mission
+from punchlist.missions.strategy_tools import strategy_tool
 from punchlist.missions.todos.tools import mission_tools
 from punchlist.models.model import Model
 from punchlist.runs import repository as run_repository
@@ -101,7 +102,9 @@ class RuntimeFactory:
         """The state of the mission and the task's own remark, for each model request."""
         mission = ""
         if task.mission is not None:
-            mission = mission_state(self._services.store, task.mission, decides=task.agent.role is Role.LEAD)
+            mission = mission_state(
+                self._services.store, task.mission, task.pillar, decides=task.agent.role is Role.LEAD
+            )
         return bounded_state(mission, task.remark() if task.remark is not None else "")
 
     def _mission_tools(self, task: TurnTask, turn: TurnScope) -> list[AgentTool]:
@@ -114,6 +117,7 @@ class RuntimeFactory:
         tools = [
             *mission_tools(lambda: services.mission_todos, lambda: services.checks),
             *recommendation_tools(lambda: services.recommendations),
+            strategy_tool(lambda: services.strategies),
         ]
         # Completing a todo may run its check, which takes time: always in a thread.
         return [

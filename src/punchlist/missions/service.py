@@ -7,7 +7,8 @@ every todo stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -22,8 +23,9 @@ from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionAction, MissionWrite, event_stream, find_mission, lock_mission
 from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
 from punchlist.missions.config.diff import change_lines, creation_lines
-from punchlist.missions.model import ChatChannel, Mission, PillarState
+from punchlist.missions.model import ChatChannel, Mission, MissionTodo, PillarState
 from punchlist.missions.run_control import pause_runs, resume_runs
+from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import ACTIVE, TodoStatus
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
@@ -69,11 +71,9 @@ class Missions:
         with self._store.read() as tx:
             mission = mission_repository.mission_by_slug(tx, config.slug)
             if mission is None:
-                return ApplyPreview(True, creation_lines(config.as_json()), _warnings(config, {}))
+                return ApplyPreview(True, creation_lines(config.as_json()), _warnings(config, ()))
             lines = _check_change(tx, mission, config, source)
-            return ApplyPreview(
-                False, lines, _warnings(config, mission_repository.count_open_by_status(tx, mission.id))
-            )
+            return ApplyPreview(False, lines, _warnings(config, todo_repository.open_in_mission(tx, mission.id)))
 
     def apply(self, scope: Scope, config: MissionConfig, source: str) -> ApplyResult:
         """Create a mission, or change it to match its file (M1)."""
@@ -215,13 +215,13 @@ class Missions:
         write = MissionWrite(tx, scope, mission)
         created = write.event(MissionAction.MAKE_MISSION, id, REASON, mission._asdict(), to="active")
         event_log.append(tx, created, *apply_config(write, self._conversations, config))
-        return ApplyResult(mission, True, creation_lines(configured), _warnings(config, {}))
+        return ApplyResult(mission, True, creation_lines(configured), _warnings(config, ()))
 
     def _change(
         self, tx: Transaction, scope: Scope, mission: Mission, config: MissionConfig, source: str
     ) -> ApplyResult:
         lines = _check_change(tx, mission, config, source)
-        warnings = _warnings(config, mission_repository.count_open_by_status(tx, mission.id))
+        warnings = _warnings(config, todo_repository.open_in_mission(tx, mission.id))
         if not lines:
             return ApplyResult(mission, False, [], warnings)
         changed = mission._replace(
@@ -269,10 +269,10 @@ def _check_change(tx: Transaction, mission: Mission, config: MissionConfig, sour
     return lines
 
 
-def _warnings(config: MissionConfig, counts: Mapping[str, int]) -> list[str]:
-    active = sum(count for status, count in counts.items() if status in ACTIVE)
-    backlog = counts.get(TodoStatus.BACKLOG, 0)
-    warnings = []
+def _warnings(config: MissionConfig, open_todos: Sequence[MissionTodo]) -> list[str]:
+    active = sum(todo.status in ACTIVE for todo in open_todos)
+    backlog = len(open_todos) - active
+    warnings = _lost_checks(config, open_todos)
     for name, limit, used, where in (
         ("activeTodoLimit", config.todo.active_todo_limit, active, "active"),
         ("backlogTodoLimit", config.todo.backlog_todo_limit, backlog, "in the backlog"),
@@ -284,6 +284,23 @@ def _warnings(config: MissionConfig, counts: Mapping[str, int]) -> list[str]:
     if not config.pillars:
         warnings.append("The mission has no pillars. Every todo belongs to a pillar.")
     return warnings
+
+
+def _lost_checks(config: MissionConfig, open_todos: Sequence[MissionTodo]) -> list[str]:
+    """The checks of open todos that name a metric or a check which is not in the file."""
+    metrics = {metric.slug for pillar in config.pillars for metric in pillar.metrics}
+    lost: dict[str, list[str]] = {}
+    for todo in open_todos:
+        match json.loads(todo.completion_check) if todo.completion_check else None:
+            case {"metric": slug} if slug not in metrics:
+                lost.setdefault(f"metric {slug}", []).append(todo.id)
+            case {"name": name} if name not in config.checks:
+                lost.setdefault(f"check {name}", []).append(todo.id)
+    return [
+        f"{what} is not in the file, but the check of {_todos(len(ids))} ({', '.join(id[-8:] for id in ids[:5])}"
+        f"{', …' if len(ids) > 5 else ''}) needs it. It cannot pass: edit the check, or complete with --override."
+        for what, ids in lost.items()
+    ]
 
 
 def _todos(count: int) -> str:

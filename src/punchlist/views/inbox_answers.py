@@ -142,7 +142,7 @@ def _event(services: Services, scope: Scope, item: InboxItem, answer: InboxAnswe
 
 
 def _continues(item: InboxItem) -> str:
-    return " Its run continues." if item.run_id else " `punchlist run --resume` continues the work."
+    return " A worker continues its run." if item.run_id else " `punchlist run --resume` continues the work."
 
 
 def _escalation(services: Services, scope: Scope, item: InboxItem, answer: InboxAnswer) -> _Recorded:

@@ -73,7 +73,7 @@ async def execute(run: Run, context: WorkflowContext) -> str:
                     results = await _await_delegations(run, context, f"{number}.{more}", delegations)
                     if not results:
                         break
-                    request = prompts.results_text(await _todo(run, context), results)
+                    request = await _results_request(run, context, results)
                     report, turn_id = await _work(run, context, f"{number}.{more}", mission, pillar, request)
         review = await _review(run, context, number, mission, pillar, report, turn_id)
         status = await context.step(f"seen.{number}", lambda: _status(run, context))
@@ -112,6 +112,11 @@ async def _read_todo(run: Run, context: WorkflowContext, number: int) -> _TodoSt
         return {"status": todo.status.value, "text": request}
 
     return await context.step(f"look.{number}", read)
+
+
+async def _results_request(run: Run, context: WorkflowContext, results: list[tuple[str, str]]) -> str:
+    todo = await _todo(run, context)
+    return prompts.results_text(todo, results, await context.call(todo_context, context.services.store, todo))
 
 
 async def _todo(run: Run, context: WorkflowContext) -> MissionTodo:
@@ -196,8 +201,11 @@ async def _review(
             # Always in a thread and without retry: a command takes time and must not run twice.
             result = await run_in_thread(context.services.checks.run, context.scope(run), todo)
             check = f"{'passed' if result.passed else 'did not pass'}. {result.detail}"
-        evidence = await context.call(read_evidence, context.services.store, todo.id, turn_id)
-        return prompts.review_prompt(todo, report, check, evidence)
+        services = context.services
+        evidence = await context.call(read_evidence, services.store, todo.id, turn_id)
+        about = await context.call(todo_context, services.store, todo)
+        metrics = await context.call(services.briefing.metrics_of, mission, pillar)
+        return prompts.review_prompt(todo, report, check, evidence, context=about, metrics=metrics)
 
     prompt = await context.step(f"check.{number}", run_check)
     message = NewMessage("user", NoticeKind.TODO_RESULT.value, prompt)

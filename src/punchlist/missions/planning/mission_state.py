@@ -4,6 +4,7 @@ Chats are compacted; what people have decided, and what waits for a decision, mu
 each request. It is bounded by the limits of its parts, however long the chat is and however many todos there are; what
 does not fit is counted, and the text says how to read it.
 
+    slugs                of the mission and its pillars: at most `MAX_PILLARS_LENGTH`
     directives           whole: at most 20 of 500 characters
     recommendations      for the Lead, one line each: at most `MAX_RECOMMENDATIONS`
     the turn's remark    what is left of `MAX_LENGTH`
@@ -11,13 +12,15 @@ does not fit is counted, and the text says how to read it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from punchlist.kernel.text import ELLIPSIS, visible
+from punchlist.missions import repository as mission_repository
 from punchlist.missions.directives.model import MAX_LENGTH as MAX_DIRECTIVE_LENGTH
 from punchlist.missions.directives.model import Directive
 from punchlist.missions.directives.service import in_force
-from punchlist.missions.model import Mission
+from punchlist.missions.model import Mission, Pillar
 from punchlist.missions.recommendations import repository as recommendation_repository
 from punchlist.missions.recommendations.model import NOTE
 from punchlist.missions.recommendations.service import RecommendationView, views
@@ -26,6 +29,7 @@ from punchlist.storage.store import Store
 
 MAX_LENGTH: Final = 20_000
 """Characters, about 5,000 tokens: the lists of the turn have the rest of its state."""
+MAX_PILLARS_LENGTH: Final = 1_000
 MAX_RECOMMENDATIONS: Final = 30
 MAX_LINE_LENGTH: Final = 220
 """Of a recommendation."""
@@ -41,14 +45,33 @@ def bounded_state(mission: str, remark: str) -> str:
     return "\n\n".join(filter(None, (mission, remark)))
 
 
-def mission_state(store: Store, mission: Mission, *, decides: bool = False) -> str:
+def mission_state(store: Store, mission: Mission, pillar: Pillar | None = None, *, decides: bool = False) -> str:
     """`decides` is for the Lead, who gets the open recommendations."""
     with store.read() as tx:
+        pillars = [] if pillar is not None else mission_repository.pillars_of(tx, mission.id)
         directives = in_force(tx, mission, store.clock())
         found = recommendation_repository.open_in_mission(tx, mission.id) if decides else []
         shown = views(tx, found[:MAX_RECOMMENDATIONS])
-    sections = (_directive_lines(directives), _recommendation_lines(shown, len(found)))
+    place = [_place(mission, pillar, [each.slug for each in pillars if each.status == "active"])]
+    sections = (place, _directive_lines(directives), _recommendation_lines(shown, len(found)))
     return "\n\n".join("\n".join(lines) for lines in sections if lines)
+
+
+def _place(mission: Mission, pillar: Pillar | None, pillars: Sequence[str]) -> str:
+    """The names that the mission tools take."""
+    name = f"Mission “{_clip(mission.name, _MAX_TITLE_LENGTH)}”, missionSlug {mission.slug}"
+    if pillar is not None:
+        return f"{name}. Your pillar “{_clip(pillar.name, _MAX_TITLE_LENGTH)}”, pillarSlug {pillar.slug}."
+    return f"{name}. {_pillar_list(pillars)}"
+
+
+def _pillar_list(slugs: Sequence[str]) -> str:
+    shown, length = 0, 0
+    while shown < len(slugs) and length + len(slugs[shown]) + 2 <= MAX_PILLARS_LENGTH:
+        length += len(slugs[shown]) + 2
+        shown += 1
+    more = f" {ELLIPSIS} and {len(slugs) - shown} more" if shown < len(slugs) else ""
+    return f"Its pillars, pillarSlug: {', '.join(slugs[:shown])}{more}." if slugs else "It has no pillars."
 
 
 def _directive_lines(directives: list[Directive]) -> list[str]:

@@ -54,7 +54,11 @@ class PromptData:
     def for_lead(self, mission: Mission, reports: Mapping[str, str], overdue_report: OverdueReport, since: str) -> str:
         """`reports` are the owners' reports by pillar slug; `since` is the time of the Lead's last review."""
         views = self._metrics_by_pillar(mission)
-        planning_reports = [PlanningReport(pillar, text, views.get(pillar, ())) for pillar, text in reports.items()]
+        strategies = {state.pillar.slug: state.strategies for state in self.missions.pillars(mission)}
+        planning_reports = [
+            PlanningReport(pillar, text, views.get(pillar, ()), strategies.get(pillar, ()))
+            for pillar, text in reports.items()
+        ]
         # Include todos that earlier cycles flagged.
         late = [todo for todo in self.todos.list(mission.slug, status=UNENDED).items if todo.overdue_at is not None]
         known = {todo.id for todo in overdue_report.overdue}
@@ -68,11 +72,15 @@ class PromptData:
         )
 
     def overview(self, mission: Mission, pillar: Pillar | None = None) -> str:
-        """Goals, metrics and capacity of a mission, or of one of its pillars."""
+        """Goals, metrics and capacity of a mission, with its open questions, or of one of its pillars."""
+        metrics, capacity = self.metrics_of(mission, pillar), self.todos.capacity(mission.slug)
+        if pillar is not None:
+            return prompts.overview_text(pillar.description, metrics, capacity)
+        return prompts.overview_text(mission.description, metrics, capacity, self.escalations.list(mission.slug))
+
+    def metrics_of(self, mission: Mission, pillar: Pillar | None = None) -> list[MetricView]:
         views = self._metrics_by_pillar(mission)
-        metrics = [view for slug, group in views.items() if pillar is None or slug == pillar.slug for view in group]
-        goals = mission.description if pillar is None else pillar.description
-        return prompts.overview_text(goals, metrics, self.todos.capacity(mission.slug))
+        return [view for slug, group in views.items() if pillar is None or slug == pillar.slug for view in group]
 
     def updates(self, mission: Mission, since: str) -> LeadUpdates:
         """New results in the TODO chats, and todos in progress without an open run (M9)."""

@@ -1,4 +1,4 @@
-"""What a worker reads about a todo besides its fields: sub-items, links, comments and files (M18).
+"""What an owner and a reviewer read about a todo besides its fields: sub-items, links, comments and files (M18).
 
 All parts are bounded, whatever has been attached: the whole is at most `MAX_LENGTH` characters. Text of others is
 quoted.
@@ -34,7 +34,7 @@ def todo_context(store: Store, todo: MissionTodo) -> str:
         files = todo_repository.files_of(tx, todo.id)
     parts = [
         f"Part of: {_name(parent)}" if parent is not None else "",
-        _lines("Sub-items:", [f"- {_name(child)}" for child in children]),
+        _lines("Sub-items, which must end before it is completed:", [f"- {_name(child)}" for child in children]),
         _lines("Links:", [_link_line(link) for link in links]),
         comments_text(comments),
         files_text(files),

@@ -139,7 +139,7 @@ def _answer(cli: CliContext, services: Services, call_id: str, outcome: Approval
         code = 0
         cli.show(
             {**services.approvals.call(call.id).as_json(), "answer": outcome.value},
-            "Answered. Its run continues."
+            "Answered. A worker continues its run."
             if of_run
             else f"Answered. The process that asked ({visible(call.owner)}) continues.",
         )

@@ -69,9 +69,12 @@ def list_chats(cli: CliContext, mission: OptionalMissionArgument = None) -> None
 
 
 def _active_runs(services: Services) -> dict[str, Run]:
-    """The run that works in each chat. Collections do not need a chat to themselves."""
-    runs = services.runs.list(limit=10_000)
-    return {run.conversation_id: run for run in runs if run.kind != "collect" and run.status != "queued"}
+    """The run that works in each chat, or else one that rests. Collections do not need a chat to themselves."""
+    from punchlist.runs.lifecycle import RESTING
+
+    runs = [run for run in services.runs.list(limit=10_000) if run.kind != "collect" and run.status != "queued"]
+    runs.sort(key=lambda run: run.status not in RESTING)
+    return {run.conversation_id: run for run in runs}
 
 
 def _run_json(run: Run | None) -> dict[str, str] | None:
@@ -132,6 +135,7 @@ def send(
     from punchlist.conversations.message_queue import MessageQueue
     from punchlist.conversations.model import Scope
     from punchlist.missions.model import ChatChannel
+    from punchlist.runs.lifecycle import RESTING
 
     refuse_for_agents("mission chat send")
     services = cli.services()
@@ -148,7 +152,7 @@ def send(
         echo_json({**message.as_json(), "conversationId": conversation.id, "run": _run_json(run)})
         return
     echo(f"Queued as message {message.id[-8:]}.")
-    if run is not None:
+    if run is not None and run.status not in RESTING:
         echo(f"{visible(run.agent)} is working there (run {run.id[-8:]}, {run.status}) and gets it afterwards.")
         echo(f"To interrupt it instead: punchlist mission runs redirect {run.id[-8:]} TEXT")
     elif metadata.get("channel") in list(ChatChannel):

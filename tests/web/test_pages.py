@@ -51,6 +51,7 @@ def test_a_person_takes_a_todo_from_its_creation_to_its_completion(
     page.locator("#warning-1").fill("90")
     page.get_by_role("button", name="Create the mission").click()
     expect(page.get_by_role("heading", name="Developer Experience", exact=True)).to_be_visible()
+    page.wait_for_selector("body.ready")
     for reading in ("55", "63", "72"):
         page.get_by_label("New reading of Local build time").fill(reading)
         page.get_by_role("button", name="Record").click()
@@ -67,6 +68,7 @@ def test_a_person_takes_a_todo_from_its_creation_to_its_completion(
     page.get_by_label("Deadline").fill((datetime.now(UTC) + timedelta(days=3)).date().isoformat())
     page.get_by_role("button", name="Create").click()
     column(page, "pending")
+    page.wait_for_selector("body.ready")
     drawer = page.locator("#drawer")
     expect(drawer).to_contain_text("Run webpack --profile --json")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
@@ -158,14 +158,15 @@ class ConversationScreen(DataScreen):
         event.stop()
         if not event.older:
             if self._feed.has_later:
-                self.run_worker(self._load_newer(), group="newer", exclusive=True)
+                self._load_newer()
             if self._unseen:
                 self._unseen = 0
                 self._show_status()
         elif not self._loading_older:
             self._loading_older = True
-            self.run_worker(self._load_older(), group="older")
+            self._load_older()
 
+    @work(group="older")
     async def _load_older(self) -> None:
         try:
             page = await self.app.in_thread(self._feed.load_older, self.app.backend)
@@ -174,6 +175,7 @@ class ConversationScreen(DataScreen):
         finally:
             self._loading_older = False
 
+    @work(exclusive=True, group="newer")
     async def _load_newer(self) -> None:
         self._feed.show_newer(await self.app.in_thread(self._feed.load_newer, self.app.backend))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from textual import work
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.content import Content
@@ -74,7 +75,7 @@ class Peek(Vertical):
         elif asks:
             self._show_question(row)
         elif row.session is not None:
-            self.run_worker(self._load(row.session), exclusive=True, group="peek")
+            self._load(row.session)
 
     def _show_question(self, row: HomeRow) -> None:
         width = max(self.size.width - 4, 20)
@@ -86,6 +87,7 @@ class Peek(Vertical):
         self.query_one(TodoPanel).remove_class("-shown")
         self.query_one("#peek-text", Static).update(Content("\n").join(lines))
 
+    @work(exclusive=True, group="peek")
     async def _load(self, session: str) -> None:
         todos, entries = await self.app.in_thread(_read, self.app.backend, session)
         if self._row is None or self._row.session != session:

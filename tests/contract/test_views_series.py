@@ -6,8 +6,10 @@ import pytest
 from tests.conftest import StoppedClock
 from tests.contract.missions import BUILD, SLUG, Team, developer_experience
 
-from punchlist.conversations.model import NoticeKind
+from punchlist.conversations.model import NoticeKind, Scope
+from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions import chats
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.storage.open import open_store
@@ -40,6 +42,27 @@ def test_series_count_each_day(store: Store, team: Team, clock: StoppedClock) ->
     assert series.as_json()["flow"][3]["completed"] == 1
     with pytest.raises(InvalidInput, match="days"):
         read_series(store, SLUG, days=0)
+
+
+@pytest.mark.spec("M15", "C13")
+def test_series_tell_how_turns_end_and_how_long_each_todo_took(store: Store, team: Team, clock: StoppedClock) -> None:
+    conversations, chat = Conversations(store), team.mission.conversation_id
+    scope = Scope(chat, Actor(Role.LEAD, "lead"))
+    for reason in ("completed: nothing is open", "completed: nothing is open", "stalled: no progress", "waiting: x"):
+        conversations.open_turn(scope)
+        conversations.end_turn(scope, reason=reason)
+    # A conversation outside of the mission does not count.
+    other = Scope("another", Actor(Role.SUPERVISOR, "test"))
+    conversations.open_turn(other)
+    conversations.end_turn(other, reason="error: x")
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
+    clock.advance(hours=3)
+    team.todos.complete(team.lead, SLUG, todo.id, "done")
+    series = read_series(store, SLUG, days=2)
+    assert {each.reason: each.turns for each in series.turns} == {"completed": 2, "stalled": 1, "waiting": 1}
+    assert series.finish_rate == pytest.approx(2 / 3)
+    assert [(each.pillar, each.seconds) for each in series.cycles] == [(BUILD, 3 * 3600)]
+    assert series.as_json()["finishRate"] == series.finish_rate
 
 
 @pytest.mark.spec("X5")

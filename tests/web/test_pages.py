@@ -449,6 +449,60 @@ def test_a_conversation_is_started_and_continued(serve: Serve, person: LogIn, pr
     expect(page.locator("#live .message", has_text="Farewell.")).to_be_visible()
 
 
+@pytest.mark.spec("X5", "M15")
+@ONE_DATABASE
+def test_the_history_goes_back_to_any_moment_of_a_list(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    id = make(services)
+    services.mission_todos.update(LEAD, SLUG, id, TodoAction.START, "Confirmed by three readings")
+    services.mission_todos.complete(LEAD, SLUG, id, "ts-loader takes 39 %")
+    server = serve("--no-worker")
+    page = person(server)
+    page.goto(f"{server.url}/missions/{SLUG}/replay")
+    page.wait_for_selector("body.ready")
+    column(page, "completed")
+    page.get_by_role("link", name="Previous change").click()
+    expect(page.locator("[data-moment] p")).to_contain_text("Confirmed by three readings")
+    column(page, "in_progress")
+    page.locator(".changes a", has_text="create").first.click()
+    column(page, "pending")
+    page.locator("#moment").focus()
+    page.keyboard.press("End")
+    column(page, "completed")
+    page.keyboard.press("Home")
+    expect(page.locator(".board .card")).to_have_count(0)
+    # Playing goes through the changes to the newest one.
+    page.get_by_role("button", name="Play").click()
+    column(page, "completed")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_filters_are_saved_as_a_view(serve: Serve, person: LogIn, services: Services, mission: Mission) -> None:
+    make(services)
+    make(services, "Measure the bundler")
+    server = serve("--no-worker")
+    page = person(server)
+    page.goto(server.url + BOARD)
+    page.wait_for_selector("body.ready")
+    page.get_by_label("Filter todos").fill("bundler")
+    expect(page.locator(".card")).to_have_count(1)
+    page.get_by_label("Name of the view").fill("Bundling")
+    page.get_by_role("button", name="Save view").click()
+    page.get_by_role("link", name="Clear").click()
+    expect(page.locator(".card")).to_have_count(2)
+    expect(page.get_by_label("Filter todos")).to_have_value("")
+    page.reload()
+    page.get_by_role("link", name="Bundling").click()
+    expect(page.locator(".card")).to_have_count(1)
+    assert "search=bundler" in page.url
+    expect(page.get_by_label("Filter todos")).to_have_value("bundler")
+    page.get_by_role("button", name="Forget “Bundling”").click()
+    expect(page.get_by_role("link", name="Bundling")).to_have_count(0)
+
+
 @pytest.mark.spec("M15")
 @ONE_DATABASE
 def test_without_a_model_no_conversation_is_offered(serve: Serve, person: LogIn) -> None:
@@ -457,6 +511,7 @@ def test_without_a_model_no_conversation_is_offered(serve: Serve, person: LogIn)
     page.goto(f"{server.url}/conversations")
     expect(page.get_by_role("heading", name="Conversations", exact=True)).to_be_visible()
     expect(page.locator("#new-conversation")).to_have_count(0)
+    expect(page.locator("[data-missing-model]")).to_contain_text("set ANTHROPIC_API_KEY or OPENAI_API_KEY")
 
 
 @pytest.mark.spec("W10")
@@ -493,7 +548,15 @@ def test_axe_finds_nothing_serious(serve: Serve, person: LogIn, services: Servic
     services.recommendations.add(MissionScope("s", PERSON), SLUG, "Raise the limit of the backlog.")
     server = serve("--no-worker", "--model", "rehearsal:unused.yaml")
     page = person(server)
-    paths = ("/", f"{BOARD}?todo={id}", f"/todos/{id}", f"/missions/{SLUG}", f"/missions/{SLUG}/flow", "/runs")
+    paths = (
+        "/",
+        f"{BOARD}?todo={id}",
+        f"/todos/{id}",
+        f"/missions/{SLUG}",
+        f"/missions/{SLUG}/flow",
+        "/runs",
+        f"/missions/{SLUG}/replay",
+    )
     more = ("/search?q=profile", "/agents", "/conversations", "/settings", "/missions/new", f"/missions/{SLUG}/new")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme="light" if scheme == "light" else "dark")

@@ -173,9 +173,14 @@ class TurnLog:
         self._requested_at = monotonic()
         self._request = (model, _ENCODE(summary), timestamp(self._clock()))
 
-    async def save_reply(self, reply: Reply) -> None:
-        cost = {"finish": reply.finish, "tokens": [reply.usage.input_tokens, reply.usage.output_tokens]}
-        trace, message = self._trace(_ENCODE(cost)), to_stored(reply)
+    async def save_reply(self, reply: Reply, cost: float | None) -> None:
+        used: dict[str, object] = {
+            "finish": reply.finish,
+            "tokens": [reply.usage.input_tokens, reply.usage.output_tokens],
+        }
+        if cost is not None:
+            used["cost"] = round(cost, 8)
+        trace, message = self._trace(_ENCODE(used)), to_stored(reply)
         if not reply.calls:
             await self._write([message], trace)
             return

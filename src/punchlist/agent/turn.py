@@ -222,9 +222,9 @@ class Turn:
         reply = replace(reply, calls=calls)
         self._failure = CUT_OFF.get(reply.finish)
         self._count(reply)
-        await log.save_reply(reply)
-        self._context.add(reply)
         cost = self._deps.model.info.cost(reply.usage)
+        await log.save_reply(reply, cost)
+        self._context.add(reply)
         self._emit(ReplyReceived(self._agent.name, self._deps.turn_id, reply.text, len(reply.calls), reply.usage, cost))
         return reply
 
@@ -426,7 +426,7 @@ class Turn:
         self._answer.add(reply)
         cost = model.info.cost(reply.usage)
         self._budget.charge(reply.usage, cost or 0.0)
-        await log.save_reply(reply)
+        await log.save_reply(reply, cost)
         self._emit(ReplyReceived(self._agent.name, self._deps.turn_id, reply.text, 0, reply.usage, cost))
 
     async def suspend(self, on: Sequence[str]) -> TurnResult:

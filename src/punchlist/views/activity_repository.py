@@ -142,4 +142,10 @@ spend_by_day: Final = SelectAll[tuple[str, str | None, float, int, int, int]](
     "SELECT substr(created_at, 1, 10), pillar_id, sum(cost), sum(input_tokens), sum(output_tokens), count(*) "
     "FROM runs WHERE mission_id = :mission_id AND created_at >= :since GROUP BY substr(created_at, 1, 10), pillar_id",
 )
+turns_by_day: Final = SelectAll[tuple[str, str, int]](
+    tuple,
+    "SELECT substr(ended_at, 1, 10), end_reason, count(*) FROM turns WHERE conversation_id = :conversation_id "
+    "AND ended_at >= :since AND parent_turn_id IS NULL GROUP BY substr(ended_at, 1, 10), end_reason",
+)
+"""Day, reason and number of the turns that ended in a chat, without those of workers."""
 pillar_slugs: Final = SelectAll[tuple[str, str]](tuple, "SELECT id, slug FROM pillars WHERE mission_id = :mission_id")

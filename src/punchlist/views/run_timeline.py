@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.errors import NotFound
@@ -19,6 +19,7 @@ from punchlist.runs import repository as run_repository
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import activity_repository
 from punchlist.views.activity_repository import CallTimes
+from punchlist.views.call_text import call_summary
 
 MAX_SIZE: Final = 500
 _SUMMARY: Final = 300
@@ -40,8 +41,13 @@ class TimelineStep(NamedTuple):
     at: str
     input_tokens: int = 0
     output_tokens: int = 0
-    text: str = ""
-    """The beginning of the arguments of a tool call, or the error."""
+    cost: float = 0.0
+    summary: str = ""
+    """What a tool call is about, or why the call failed."""
+    given: str = ""
+    """The beginning of the arguments of a tool call."""
+    returned: str = ""
+    """The beginning of the result of a tool call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,27 +143,34 @@ def _timeline(tx: Transaction, agents: dict[str, str], failed_only: bool, page: 
 def _step(tx: Transaction, number: int, agent: str, call: CallTimes, offset: float) -> TimelineStep:
     started = parse_timestamp(call.started_at).timestamp()
     seconds = parse_timestamp(call.ended_at).timestamp() - started if call.ended_at else 0.0
-    given, answered = activity_repository.call_texts[call.kind](tx, call.id) or ("", "")
-    tokens = _tokens(answered) if call.kind == "model" else (0, 0)
-    text = (answered if call.failed else "") if call.kind == "model" else answered if call.failed else given
-    return TimelineStep(
-        number,
-        call.id,
-        call.kind,
-        call.name,
-        agent,
-        offset,
-        seconds,
-        bool(call.failed),
-        call.started_at,
-        *tokens,
-        text=" ".join(str(text or "").split())[:_SUMMARY],
+    given, returned = activity_repository.call_texts[call.kind](tx, call.id) or ("", "")
+    step = TimelineStep(
+        number, call.id, call.kind, call.name, agent, offset, seconds, bool(call.failed), call.started_at
     )
+    if call.failed:
+        step = step._replace(summary=_line(returned))
+    if call.kind == "model":
+        return step if call.failed else step._replace(**_usage(returned))
+    return step._replace(summary=step.summary or _line(_summary(given)), given=given, returned=returned)
 
 
-def _tokens(output: str) -> tuple[int, int]:
+def _summary(arguments: str) -> str:
     try:
-        given, written = json.loads(output)["tokens"]
-        return int(given), int(written)
+        return call_summary(json.loads(arguments))
+    except (ValueError, AttributeError, RecursionError):
+        # Long arguments are cut.
+        return arguments
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_SUMMARY]
+
+
+def _usage(output: str) -> dict[str, Any]:
+    """The tokens and the cost of a model request; replies stored by older versions have no cost."""
+    try:
+        found = json.loads(output)
+        given, written = found["tokens"]
+        return {"input_tokens": int(given), "output_tokens": int(written), "cost": float(found.get("cost") or 0.0)}
     except (ValueError, KeyError, TypeError):
-        return 0, 0
+        return {}

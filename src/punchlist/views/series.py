@@ -1,13 +1,15 @@
-"""Series of a mission by day: cumulative flow, throughput, cycle time and spend. Days are those of UTC."""
+"""Series of a mission by day: cumulative flow, throughput, cycle time, spend and ends of turns. The days are UTC."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from statistics import median, quantiles
 from typing import Any, Final, NamedTuple
 
+from punchlist.agent.continuation import Reason
 from punchlist.errors import InvalidInput
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.clock import parse_timestamp
@@ -46,6 +48,22 @@ class CycleTimes(NamedTuple):
     p85_seconds: float | None
 
 
+class Cycle(NamedTuple):
+    """A completed todo: the day of its completion, and the seconds since its start."""
+
+    day: str
+    pillar: str
+    seconds: float
+
+
+class TurnsDay(NamedTuple):
+    """How many turns ended on a day with a reason."""
+
+    day: str
+    reason: str
+    turns: int
+
+
 class SpendDay(NamedTuple):
     """What the runs used that were queued on a day. Runs of the Lead have no pillar."""
 
@@ -64,7 +82,17 @@ class MissionSeries:
     flow: Sequence[FlowDay]
     throughput: Sequence[ThroughputDay]
     cycle_times: CycleTimes
+    cycles: Sequence[Cycle]
+    """Newest first, at most `MAX_CYCLE_TIMES`."""
     spend: Sequence[SpendDay]
+    turns: Sequence[TurnsDay]
+
+    @property
+    def finish_rate(self) -> float | None:
+        """The share of the ended turns that ended as completed; those that wait go on later and do not count."""
+        ended = sum(each.turns for each in self.turns if each.reason != Reason.WAITING)
+        completed = sum(each.turns for each in self.turns if each.reason == Reason.COMPLETED)
+        return completed / ended if ended else None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -72,7 +100,10 @@ class MissionSeries:
             "flow": [{"day": each.day, **each.counts} for each in self.flow],
             "throughput": [camel_json(each) for each in self.throughput],
             "cycleTimes": camel_json(self.cycle_times),
+            "cycles": [camel_json(each) for each in self.cycles],
             "spend": [camel_json(each) for each in self.spend],
+            "turns": [camel_json(each) for each in self.turns],
+            "finishRate": self.finish_rate,
         }
 
 
@@ -91,15 +122,19 @@ def read_series(store: Store, mission_slug: str, *, days: int = DEFAULT_DAYS) ->
         ended = activity_repository.ended_by_day(tx, **period)
         times = activity_repository.work_times(tx, **period, most=MAX_CYCLE_TIMES)
         spend = activity_repository.spend_by_day(tx, **period)
+        chats = activity_repository.chats_of_mission(tx, mission.id)
+        turns = [row for chat in chats for row in activity_repository.turns_by_day(tx, chat, since)]
     return MissionSeries(
         since,
         _flow(counts, steps, today, days),
         _throughput(ended, slugs),
         _cycle_times(times),
+        [Cycle(ended[:10], slugs[pillar_id], _seconds(started, ended)) for pillar_id, started, ended in times],
         sorted(
             (_spend(row[0], row[1] and slugs.get(row[1]), *row[2:]) for row in spend),
             key=lambda each: (each.day, each.pillar or ""),
         ),
+        _turns(turns),
     )
 
 
@@ -135,8 +170,20 @@ def _throughput(ended: Sequence[tuple[str, str, str, int]], slugs: dict[str, str
     ]
 
 
+def _turns(rows: Sequence[tuple[str, str, int]]) -> list[TurnsDay]:
+    found = Counter[tuple[str, str]]()
+    for day, reason, number in rows:
+        # The explanation follows the name of the reason.
+        found[day, reason.partition(":")[0]] += number
+    return [TurnsDay(day, reason, number) for (day, reason), number in sorted(found.items())]
+
+
+def _seconds(started: str, ended: str) -> float:
+    return (parse_timestamp(ended) - parse_timestamp(started)).total_seconds()
+
+
 def _cycle_times(times: Sequence[tuple[str, str, str]]) -> CycleTimes:
-    seconds = [(parse_timestamp(ended) - parse_timestamp(started)).total_seconds() for _, started, ended in times]
+    seconds = [_seconds(started, ended) for _, started, ended in times]
     if not seconds:
         return CycleTimes(0, None, None)
     high = quantiles(seconds, n=20, method="inclusive")[16] if len(seconds) > 1 else seconds[0]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from punchlist.views.call_text import call_subject
+
 ENDED_CALLS: Final = frozenset({"success", "error", "cancelled"})
-SUBJECTS: Final = ("command", "path", "pattern", "query", "mission", "title")
-"""Arguments that say best what a call is about, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,7 @@ class CallEntry:
 
     @property
     def subject(self) -> str:
-        """The argument that says what the call is about; empty if there is none."""
-        found = (self.arguments.get(name) for name in SUBJECTS)
-        return next((text for text in found if isinstance(text, str) and text), "")
+        return call_subject(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)

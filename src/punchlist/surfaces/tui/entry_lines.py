@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from textual.content import Content
@@ -15,6 +14,7 @@ from punchlist.surfaces.tui.display_text import assemble, block, cut, fold, hang
 from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
 from punchlist.surfaces.tui.markdown_lines import markdown_lines
 from punchlist.surfaces.tui.theme import SIGNS, STYLES
+from punchlist.views.call_text import call_diff
 
 CALL_SIGNS: Final = {
     "validating": "pending",
@@ -213,22 +213,6 @@ def shortened(text: str, count: int) -> str:
 def _framed(lines: list[Content]) -> list[Content]:
     edge = Content.styled(_EDGE, "$rule")
     return [Content("").join([edge, content]) for content in lines]
-
-
-def call_diff(tool: str, arguments: Mapping[str, Any]) -> str:
-    """The change that a call of a file tool describes, as a unified diff; empty for other calls."""
-    match tool, arguments:
-        case "edit_file", {"path": str(path), "old": str(old), "new": str(new)}:
-            return "\n".join(_unified(path, old, new))
-        case "write_file", {"path": str(path), "content": str(content)}:
-            return "\n".join(_unified(path, "", content))
-    return ""
-
-
-def _unified(path: str, old: str, new: str) -> list[str]:
-    return [
-        part.rstrip("\n") for part in difflib.unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
-    ]
 
 
 def summary_line(entry: Entry, width: int) -> Content:

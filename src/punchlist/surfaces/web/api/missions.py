@@ -105,7 +105,10 @@ class SeriesShape(ResponseModel):
     flow: list[JsonObject]
     throughput: list[JsonObject]
     cycle_times: JsonObject
+    cycles: list[JsonObject]
     spend: list[JsonObject]
+    turns: list[JsonObject]
+    finish_rate: float | None
 
 
 class DirectiveQuery(RequestModel):
@@ -261,7 +264,7 @@ ENDPOINTS = [
         _board, BoardShape, BoardQuery,
     ),
     Endpoint(
-        "GET", "/missions/{slug}/series", "getSeries", "Cumulative flow, throughput, cycle time and spend by day.",
+        "GET", "/missions/{slug}/series", "getSeries", "Flow, throughput, cycle times, spend and ends of turns by day.",
         _series, SeriesShape, SeriesQuery,
     ),
     Endpoint(

@@ -13,6 +13,7 @@ from punchlist.errors import IllegalTransition
 from punchlist.kernel.text import excerpt
 from punchlist.missions.chats import unquote
 from punchlist.missions.model import ChatChannel
+from punchlist.surfaces.web.pages.call_parts import shown_arguments, summary_of
 from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.surfaces.web.pages.turns import deliver_queued
@@ -40,6 +41,7 @@ class ShownCall:
     arguments: str
     result: str | None = None
     failed: bool = False
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,10 @@ def _reply(entry: ChatEntry, found: Mapping[str, Any], results: Mapping[str, Map
     calls = []
     for call in found.get("calls", ()):
         result = results.get(str(call.get("id")), {})
-        text = json.dumps(call.get("arguments"), indent=2, ensure_ascii=False)
-        calls.append(ShownCall(str(call.get("tool", "")), text, result.get("text"), bool(result.get("failed"))))
+        tool, arguments = str(call.get("tool", "")), call.get("arguments")
+        shown = shown_arguments(tool, arguments)
+        failed = bool(result.get("failed"))
+        calls.append(ShownCall(tool, shown, result.get("text"), failed, summary_of(arguments)))
     return _message(entry, str(found.get("text", entry.message.content if not found else "")), tuple(calls))
 
 

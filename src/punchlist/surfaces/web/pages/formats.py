@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from punchlist.kernel.clock import parse_timestamp
 
-_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
+UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _MINUTE: Final = 60
 _SOON: Final = timedelta(days=2)
 
@@ -30,7 +30,7 @@ def ago(stamp: str | None, now: datetime) -> Markup:
 
 def span(seconds: float) -> str:
     """A duration in its largest unit: `3 d`, `2 h`, `5 min`, `12 s`."""
-    for size, unit in _UNITS:
+    for size, unit in UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"
     return f"{seconds:.1f} s" if 0 < seconds < 10 else f"{int(seconds)} s"
@@ -43,6 +43,11 @@ def model_name(name: str) -> str:
 
 def day(stamp: str | None) -> str:
     return stamp[:10] if stamp else ""
+
+
+def moment(stamp: str) -> str:
+    """A date with its time, in UTC."""
+    return f"{stamp[:10]} {stamp[11:19]}"
 
 
 def clock(stamp: str | None) -> str:

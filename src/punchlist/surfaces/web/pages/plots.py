@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.surfaces.web.pages import formats
 from punchlist.views.metrics import MetricPlot
+from punchlist.views.series import Cycle
 
 WIDTH: Final = 640
 HEIGHT: Final = 180
@@ -150,6 +151,34 @@ def day_bars(
     return _svg(width, height, Markup("").join(parts), f"{unit} by day")
 
 
+def day_points(days: Sequence[str], cycles: Sequence[Cycle], median: float | None) -> Markup:
+    """A point for each completed todo: its day, and how long it took; with the median as a line."""
+    if not cycles or not days:
+        return Markup("")
+    width, height = WIDTH, HEIGHT
+    size, unit = next((each for each in formats.UNITS if (median or 0) >= each[0]), (1, "s"))
+    y = Scale(0, max(each.seconds for each in cycles) / size * 1.08 or 1, height - BOTTOM, TOP)
+    x = Scale(0, max(len(days) - 1, 1), LEFT + 6, width - RIGHT - 6)
+    place = {day: number for number, day in enumerate(days)}
+    parts = [*_grid(y, width, suffix=f" {unit}")]
+    for each in cycles:
+        if each.day in place:
+            title = f"{each.day}, {each.pillar}: {formats.span(each.seconds)}"
+            at = x(place[each.day]), y(each.seconds / size)
+            parts.append(
+                Markup('<circle class="point" cx="{}" cy="{}" r="3"><title>{}</title></circle>').format(*at, title)
+            )
+    if median is not None:
+        at_median = y(median / size)
+        parts.append(
+            Markup('<line class="target" x1="{}" x2="{}" y1="{}" y2="{}"><title>median</title></line>').format(
+                LEFT, width - RIGHT, at_median, at_median
+            )
+        )
+    parts += _days(days[0], days[-1], width, height)
+    return _svg(width, height, Markup("").join(parts), f"Cycle times of {len(cycles)} todos")
+
+
 def strip(counts: Sequence[tuple[int, int]]) -> Markup:
     """An overview of a run: calls per interval, with those that failed at the bottom."""
     if not counts:
@@ -180,8 +209,9 @@ def bar(start: float, length: float, kind: str) -> Markup:
 def _svg(width: float, height: float, content: Markup, label: str, *, plain: bool = False) -> Markup:
     name = Markup('aria-hidden="true"') if plain else Markup('role="img" aria-label="{}"').format(label)
     size = Markup(' width="{}" height="{}"').format(width, height) if plain else Markup("")
-    return Markup('<svg class="plot" viewBox="0 0 {} {}"{} {}>{}</svg>').format(
-        round(width), round(height), size, name, content
+    kind = "plot wide" if width > WIDTH else "plot" if width < WIDTH else "plot half"
+    return Markup('<svg class="{}" viewBox="0 0 {} {}"{} {}>{}</svg>').format(
+        kind, round(width), round(height), size, name, content
     )
 
 
@@ -189,11 +219,13 @@ def _path(points: Iterator[tuple[float, float]] | Sequence[tuple[float, float]])
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
 
 
-def _grid(y: Scale, width: float, prefix: str = "") -> Iterator[Markup]:
+def _grid(y: Scale, width: float, prefix: str = "", suffix: str = "") -> Iterator[Markup]:
     for value in _ticks(y.low, y.high):
         yield Markup(
             '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"></line><text x="{}" y="{}" text-anchor="end">{}</text>'
-        ).format(LEFT, width - RIGHT, y(value), y(value), LEFT - 6, y(value) + 3.5, f"{prefix}{formats.value(value)}")
+        ).format(
+            LEFT, width - RIGHT, y(value), y(value), LEFT - 6, y(value) + 3.5, f"{prefix}{formats.value(value)}{suffix}"
+        )
 
 
 def _ticks(low: float, high: float, wanted: int = 4) -> list[float]:

@@ -41,6 +41,7 @@ def environment() -> Environment:
         "day": formats.day,
         "model_name": formats.model_name,
         "clock": formats.clock,
+        "moment": formats.moment,
         "diff": formats.diff_lines,
         "block": visible_block,
         "json_attribute": partial(json.dumps, ensure_ascii=True),

@@ -29,6 +29,7 @@ from punchlist.surfaces.web.pages import (
     inbox_answers,
     mission,
     new_mission,
+    replay,
     runs,
     search,
     settings,
@@ -60,9 +61,11 @@ PAGES: Final[dict[str, PageFunction]] = {
     "/conversations": conversations.conversations,
     "/chats/{chat}": chat.chat,
     "/chats/{chat}/todos": conversations.lists,
+    "/chats/{chat}/replay": replay.checklist_replay,
     "/runs": runs.runs,
     "/runs/{run}": runs.run,
     "/turns/{turn}": runs.turn,
+    "/turns/{turn}/replay": replay.plan_replay,
     "/todos/{todo}": todo.todo,
     "/todos/{todo}/history": todo.history,
     "/missions/new": new_mission.new_mission,
@@ -71,6 +74,7 @@ PAGES: Final[dict[str, PageFunction]] = {
     "/missions/{mission}/chats": mission.chats,
     "/missions/{mission}/runs": runs.runs,
     "/missions/{mission}/flow": flow.flow,
+    "/missions/{mission}/replay": replay.mission_replay,
     "/missions/{mission}/new": todo_forms.new_todo,
 }
 FORMS: Final[dict[str, FormFunction]] = {
@@ -127,7 +131,8 @@ def _page_handler(page: PageFunction) -> Handler:
                 **found.values,
                 "title": found.title,
                 "section": found.section,
-                "frame": _frame(context, found, waiting, last, _flash(flash)),
+                "frame": _frame(context, found, waiting, last, _flash(flash))
+                | {"missing_model": turns.missing_model(made)},
             }
             html = render(found.template, values, context.now, fragment=fragment)
             body, encoding = compressed(html.encode(), gzipped)

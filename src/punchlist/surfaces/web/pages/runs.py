@@ -7,6 +7,7 @@ from typing import Any, Final
 from punchlist.errors import InvalidInput
 from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.surfaces.web.pages import plots
+from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.run_titles import RunTitles
 from punchlist.views.run_timeline import RunTimeline, read_timeline, read_turn_timeline
@@ -86,6 +87,7 @@ def _rows(timeline: RunTimeline) -> list[dict[str, Any]]:
     return [
         {
             "step": step,
+            "arguments": shown_arguments(step.name, parsed(step.given)) if step.given else "",
             "bar": plots.bar(step.offset / whole, step.seconds / whole, "failed" if step.failed else step.kind),
         }
         for step in timeline.steps

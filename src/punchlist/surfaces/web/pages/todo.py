@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
+from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments, summary_of
 from punchlist.surfaces.web.pages.chat import chat_values
 from punchlist.surfaces.web.pages.formats import deadline_state
 from punchlist.surfaces.web.pages.inbox_items import request_card
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from punchlist.missions.model import MissionTodo
 
 MAX_EVIDENCE: Final = 200
-_MAX_ARGUMENTS: Final = 20_000
 
 
 def todo(request: PageRequest) -> Page:
@@ -88,7 +88,7 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
                 "status": call.status,
                 "summary": call.summary,
                 "at": call.at,
-                "arguments": _arguments(detail.arguments.get(call.call_id, "")),
+                **_call_arguments(call.tool, detail.arguments.get(call.call_id, "")),
             }
             for call in detail.usage.evidence[-MAX_EVIDENCE:]
         ],
@@ -98,6 +98,11 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
         "more_history": f"/todos/{found.id}/history" if len(detail.history) == PAGE else None,
         "extra": detail.parts,
     }
+
+
+def _call_arguments(tool: str, text: str) -> dict[str, str]:
+    arguments = parsed(text)
+    return {"arguments": shown_arguments(tool, arguments), "about": summary_of(arguments)}
 
 
 def marks(detail: TodoDetail) -> list[tuple[str, str, str]]:
@@ -132,14 +137,3 @@ def _check_text(todo: MissionTodo) -> str:
         level = f"at most {check['atMost']}" if "atMost" in check else f"at least {check.get('atLeast')}"
         return f"{check['metric']}: {level}"
     return str(check.get("name", todo.completion_check))
-
-
-def _arguments(text: str) -> str:
-    """The arguments for reading: a single text as it is, others as indented JSON."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return text[:_MAX_ARGUMENTS]
-    if isinstance(found, dict) and len(found) == 1 and isinstance(next(iter(found.values())), str):
-        return str(next(iter(found.values())))[:_MAX_ARGUMENTS]
-    return json.dumps(found, indent=2, ensure_ascii=False)[:_MAX_ARGUMENTS]

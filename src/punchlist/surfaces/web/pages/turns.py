@@ -11,7 +11,7 @@ from punchlist.conversations.model import Conversation
 from punchlist.errors import Conflict, NotAllowed
 from punchlist.host_sessions import HostSessions
 from punchlist.kernel.events import Role
-from punchlist.models.providers import default_model
+from punchlist.models.providers import default_model, no_model
 from punchlist.surfaces.web.pages.page import PageRequest, Redirect
 from punchlist.views.conversations import read_status
 
@@ -24,6 +24,13 @@ def turn_model(request: PageRequest) -> str | None:
         return None
     agents = request.services.agents
     return request.model or agents.get(_AGENT).model or agents.default_model or default_model(os.environ)
+
+
+def missing_model(request: PageRequest) -> str:
+    """Why agents cannot work in this server, and what to do; empty if a model is configured."""
+    if request.actor.role is not Role.PERSON or turn_model(request) is not None:
+        return ""
+    return str(no_model(os.environ)).splitlines()[0]
 
 
 def start_conversation(request: PageRequest) -> Redirect:

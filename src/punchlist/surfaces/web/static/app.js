@@ -143,6 +143,8 @@ setInterval(() => {
 // --- parts of single pages ----------------------------------------------------------------------------------
 
 if (document.querySelector("[data-board]")) import("./board.js");
+if (document.querySelector("[data-filter]")) import("./filters.js");
+if (document.querySelector("[data-moment]")) import("./replay.js");
 const chat = document.querySelector("[data-chat]");
 // Not imported later: the first text arrives as soon as the event stream is open.
 if (chat) openChat(chat);

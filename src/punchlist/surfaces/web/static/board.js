@@ -2,7 +2,7 @@
 
 import { isTextField } from "./drafts.js";
 import { send, toast } from "./forms.js";
-import { refresh, visit } from "./live.js";
+import { refresh } from "./live.js";
 
 const board = () => document.querySelector("[data-board]");
 const moves = (status) => JSON.parse(board().dataset.moves)[status] ?? [];
@@ -177,21 +177,7 @@ function step(card, key) {
   target?.querySelector("a").focus();
 }
 
-// --- filters and selection ----------------------------------------------------------------------------------
-
-let typing;
-document.addEventListener("input", (event) => {
-  const form = event.target.closest("[data-filter]");
-  if (!form) return;
-  clearTimeout(typing);
-  typing = setTimeout(() => {
-    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
-    const open = new URLSearchParams(location.search).get("todo");
-    if (open) query.set("todo", open);
-    history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
-    visit(location.href, { push: false });
-  }, 120);
-});
+// --- selection --------------------------------------------------------------------------------------------
 
 const bulk = document.querySelector("[data-bulk]");
 function countPicked() {

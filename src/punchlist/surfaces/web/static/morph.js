@@ -22,6 +22,8 @@ export function morph(live, next) {
 }
 
 function morphElement(live, next) {
+  // A script of the page fills it.
+  if (live.hasAttribute("data-own")) return;
   if (kept.has(live) && (live.value !== next.value || live.checked !== next.checked)) return;
   morphAttributes(live, next);
   morphChildren(live, next);

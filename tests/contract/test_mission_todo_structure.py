@@ -272,7 +272,7 @@ def test_the_next_worker_reads_comments_files_and_links_within_bounds(team: Team
     assert "owner:pillar-owner:\n> Look at the cache.\n> # Not a heading" in text
     assert "read them first:\n- docs/profile.md" in text
     assert "Attached text “log”:\n> 3 loaders" in text
-    assert "Sub-items:\n- “part”" in text
+    assert "Sub-items, which must end before it is completed:\n- “part” (" in text
     assert text in prompts.delegation_text(todo, text)
     for number in range(30):
         team.todos.comment(team.person, team.slug, todo.id, f"{number} " + "long " * 900)

@@ -45,7 +45,7 @@ def test_it_says_which_commands_ran_how_they_ended_and_what_changed() -> None:
     ]
     checked = item("Run the tests", Check(command="make test"), CheckOutcome.FAILED)
     assert evidence_text(calls, [checked], MAX_LENGTH) == (
-        "4 tool calls, 1 of them without success.\n"
+        "4 tool calls, 1 without success.\n"
         "Checks of the plan:\n- “Run the tests” `make test`: failed\n"
         "Commands:\n- `make test`: exit code 1; 2 failed\n- `make lint`: exit code 0; 12 passed\n"
         "Files changed:\n- build.py\n"

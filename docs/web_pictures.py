@@ -1,83 +1,130 @@
-"""`make pictures`: pages of mission control in Chromium, as PNG images."""
+"""`make pictures`: every page of `punchlist demo serve` in Chromium: light, dark, and in the width of a phone.
+
+`board.png`, `mission.png` and `attention-phone.png` are shown in README and docs; the others are in `pictures/pages`.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
-
-from punchlist.missions.config.starter import STARTER
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 OUTPUT = Path(__file__).parent / "pictures"
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
-SIZE = {"width": 1440, "height": 720}
-PICTURES = {
-    "board": "/missions/developer-experience/board",
-    "mission": "/missions/developer-experience",
-}
-SECOND_PILLAR = {"name": "Test Reliability", "slug": "test-reliability", "description": "No test fails by chance."}
-TODOS = [
-    ("build-performance", "Replace babel by swc", ["-p", "high", "--deadline", "2030-03-01"]),
-    ("build-performance", "Cache dependencies in CI", []),
-    ("build-performance", "Split the main bundle", []),
-    ("build-performance", "Profile the plugins", ["--backlog"]),
-    ("test-reliability", "Quarantine tests that fail by chance", ["-p", "high"]),
-    ("test-reliability", "Freeze the clock in the calendar's tests", ["--backlog"]),
-]
+MISSION = "/missions/developer-experience"
+SECONDS = 90
 
 
-def punchlist(folder: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "punchlist", *arguments]
-    return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True, timeout=60).stdout
+@dataclass(frozen=True)
+class Look:
+    name: str
+    width: int
+    height: int
+    scheme: str
 
 
-def prepare(folder: Path) -> None:
-    """A project with a mission and some todos."""
-    mission = json.loads(STARTER)
-    mission["pillars"].append(SECOND_PILLAR)
-    (folder / "mission.json").write_text(json.dumps(mission))
-    punchlist(folder, "mission", "apply", "mission.json", "--yes")
-    for value in (130, 124, 118, 101, 95, 88):
-        punchlist(folder, "mission", "metric", "record", "developer-experience", "local-build-time", str(value))
-    for pillar, title, options in TODOS:
-        punchlist(folder, "mission", "todo", "create", "developer-experience", pillar, title, *options)
+LOOKS = (
+    Look("light", 1440, 900, "light"),
+    Look("dark", 1440, 900, "dark"),
+    Look("phone", 360, 740, "light"),
+)
+SHOWN = {"board-light": "board", "mission-light": "mission", "attention-phone": "attention-phone"}
+"""Pictures in README and docs."""
 
 
-def take(browser: Browser, link: str) -> None:
-    context = browser.new_context(viewport=SIZE, color_scheme="light")  # type: ignore[arg-type]
+@contextmanager
+def demo() -> Iterator[str]:
+    """The rehearsed mission in the browser. Yields the link that logs in."""
+    command = [sys.executable, "-u", "-m", "punchlist", "demo", "serve"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        try:
+            assert server.stdout is not None
+            links = (re.search(r"http://\S+/login\S+", line) for line in server.stdout)
+            yield next(found.group(0) for found in links if found)
+        finally:
+            server.send_signal(signal.SIGINT)
+
+
+def items(page: Page, path: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = page.evaluate(f"async () => (await (await fetch('/api/v1{path}')).json()).items")
+    return found
+
+
+def prepare(page: Page, base: str) -> dict[str, str]:
+    """Wait until the agents have asked, start a todo, and return the addresses of the pages."""
+    page.goto(f"{base}{MISSION}/board")
+    end = monotonic() + SECONDS
+    while len(items(page, "/inbox")) < 4:
+        if monotonic() > end:
+            raise TimeoutError("The rehearsed agents did not ask.")
+        page.wait_for_timeout(500)
+    todos, runs = items(page, f"{MISSION}/todos"), items(page, "/runs")
+    todo = next(each["id"] for each in todos if each["title"].startswith("Profile the build"))
+    worked = next(each["id"] for each in runs if each["kind"] == "execute" and each["status"] in ("done", "waiting"))
+    return {
+        "attention": "/",
+        "mission": MISSION,
+        "board": f"{MISSION}/board",
+        "drawer": f"{MISSION}/board?todo={todo}",
+        "todo": f"/todos/{todo}",
+        "chats": f"{MISSION}/chats",
+        "runs": "/runs",
+        "run": f"/runs/{worked}",
+        "flow": f"{MISSION}/flow",
+        "history": f"{MISSION}/replay",
+        "conversations": "/conversations",
+        "agents": "/agents",
+        "search": "/search?q=tests",
+        "settings": "/settings",
+    }
+
+
+def take(context: BrowserContext, base: str, addresses: dict[str, str], look: Look) -> None:
     page = context.new_page()
+    for name, path in addresses.items():
+        page.goto(base + path)
+        page.wait_for_load_state("load")
+        page.evaluate("() => document.fonts.ready")
+        picture = f"{name}-{look.name}"
+        file = OUTPUT / f"{SHOWN[picture]}.png" if picture in SHOWN else OUTPUT / "pages" / f"{picture}.png"
+        page.screenshot(path=file)
+
+
+def take_all(browser: Browser, link: str) -> None:
+    base = link.partition("/login")[0]
+    first = browser.new_context()
+    page = first.new_page()
     page.goto(link)
     page.wait_for_url(lambda url: "login" not in url)
-    for name, path in PICTURES.items():
-        page.goto(link.partition("/login")[0] + path)
-        page.wait_for_load_state("load")
-        page.screenshot(path=OUTPUT / f"{name}.png")
+    addresses, state = prepare(page, base), first.storage_state()
+    for look in LOOKS:
+        size = {"width": look.width, "height": look.height}
+        context = browser.new_context(viewport=size, color_scheme=look.scheme, storage_state=state)  # type: ignore[arg-type]
+        take(context, base, addresses, look)
+        context.close()
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name) / "shop"
-        (folder / ".git").mkdir(parents=True)
+    shutil.rmtree(OUTPUT / "pages", ignore_errors=True)
+    (OUTPUT / "pages").mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         os.environ["XDG_DATA_HOME"] = str(Path(name) / "data")
         os.environ["XDG_CONFIG_HOME"] = str(Path(name) / "config")
-        prepare(folder)
-        serve = [sys.executable, "-m", "punchlist", "serve", "--port", "0", "--no-worker"]
-        with subprocess.Popen(serve, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
-            try:
-                assert server.stdout is not None
-                links = (re.search(r"http://\S+/login\S+", line) for line in server.stdout)
-                link = next(found.group(0) for found in links if found)
-                with sync_playwright() as playwright:
-                    take(playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS), link)
-            finally:
-                server.terminate()
+        with demo() as link:
+            take_all(playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS), link)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The views on both databases: 10,000 todos, 100,000 messages, 100,000 readings, 10,000 runs and 10,000 open requests.
+"""The views on both databases: 10,000 todos, 100,000 messages, 100,000 readings, 10,000 runs and 10,000 open requests;
+for one todo, 25 rounds of work with 200 calls and 200 messages each.
 
 The 95th percentile of each.
 """
@@ -17,7 +18,7 @@ from bench.figures import Bench, Figure, Limits
 from bench.missions import ended_todo
 from bench.postgres import server
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.model import NewMessage
+from punchlist.conversations.model import NewMessage, StoredTurn
 from punchlist.conversations.service import Conversations
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.events import Actor, Change, Role
@@ -33,12 +34,15 @@ from punchlist.missions.service import Missions
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.service import MissionTodos
 from punchlist.runs import repository as run_repository
-from punchlist.runs.lifecycle import RunStatus
+from punchlist.runs.lifecycle import RunAction, RunStatus
 from punchlist.runs.model import Run, RunKind
+from punchlist.runs.service import Runs
 from punchlist.storage import event_log
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
+from punchlist.toolcalls import repository as call_repository
 from punchlist.toolcalls.approval_store import Approvals
+from punchlist.toolcalls.stored_call import StoredCall
 from punchlist.views.board import BoardFilter, read_board
 from punchlist.views.chat import read_chat
 from punchlist.views.conversations import read_conversations
@@ -49,13 +53,16 @@ from punchlist.views.runs import read_runs
 from punchlist.views.search import read_search
 from punchlist.views.search_index import catch_up
 from punchlist.views.series import read_series
-from punchlist.views.todo_detail import read_detail, read_transcript
+from punchlist.views.todo_detail import read_detail, read_newest_messages, read_transcript
+from punchlist.views.todo_evidence import read_todo_evidence
 from punchlist.views.transcript import read_transcript as read_conversation
 
 SLUG: Final = "bench"
 METRIC: Final = "build-time"
 PERSON: Final = MissionScope("bench", Actor(Role.PERSON, "bench"))
 LIMIT: Final = 0.025
+ROUNDS: Final = 25
+CALLS_PER_ROUND: Final = 200
 _METRIC: Final = {"name": "Build time", "slug": METRIC, "target": 60, "direction": "down"}
 FILE: Final = json.dumps(
     {"name": "Bench", "slug": SLUG, "pillars": [{"name": "Speed", "slug": "speed", "metrics": [_METRIC]}]}
@@ -73,6 +80,8 @@ def measure(bench: Bench) -> Iterator[Figure]:
 def _figures(database: str, url: str, todos: int, rows: int) -> Iterator[Figure]:
     with closing(open_store(url)) as store:
         todo_id, chat = fill(store, todos, rows)
+        calls_of_todo = work(store, todo_id, chat, ROUNDS, 10 if todos < 1_000 else CALLS_PER_ROUND)
+        middle_call, last_page = str(calls_of_todo // 2), _last_page(store, todo_id)
         escalate(store, todos)
         newest = read_activity(store, since=system_clock()).last
         while not catch_up(store):
@@ -84,8 +93,11 @@ def _figures(database: str, url: str, todos: int, rows: int) -> Iterator[Figure]
             "board, search without a match": lambda: read_board(
                 store, SLUG, BoardFilter(search="nothing", archived=True), limit=100
             ),
-            "todo detail": lambda: read_detail(store, todo_id),
+            f"todo detail, {calls_of_todo:,} calls": lambda: read_detail(store, todo_id),
+            "todo evidence, from the middle": lambda: read_todo_evidence(store, todo_id, cursor=middle_call),
             "todo transcript": lambda: read_transcript(store, todo_id),
+            "todo transcript, last page": lambda: read_transcript(store, todo_id, cursor=last_page),
+            "todo transcript, newest messages": lambda: read_newest_messages(store, todo_id, limit=100),
             "chat, newest": lambda: read_chat(store, chat),
             "chat, from the middle": lambda: read_chat(store, chat, before=rows // 2),
             "metric, all readings": lambda: read_metric(store, SLUG, METRIC),
@@ -166,6 +178,44 @@ def fill(store: Store, todos: int, rows: int) -> tuple[str, str]:
         # Otherwise a background process of PostgreSQL does this, some time later.
         tx.raw_step("ANALYZE")
     return ended[0].id, chat
+
+
+def work(store: Store, todo_id: str, chat: str, rounds: int, calls: int) -> int:
+    """Add turns with messages and tool calls to the run of a todo; the number of calls."""
+    [run] = Runs(store).for_todo(todo_id)
+    arguments, now = '{"command": "make test"}', timestamp(system_clock())
+    for number in range(rounds):
+        with store.write() as tx:
+            turn = StoredTurn(new_id(), chat, None, "owner", "completed", now, now, None, run.id)
+            conversation_repository.add_turn(tx, turn)
+            conversation_repository.add_messages(
+                tx, chat, turn.id, [NewMessage("assistant", "note", "x" * 200)] * calls
+            )
+            first = number * calls + 1
+            made = [
+                StoredCall(
+                    new_id(), chat, turn.id, first + place, "run_command", arguments, None, "success", None, None, "{}",
+                    "", "", "12 passed\n" * 20, None, None, None, now, now, now,
+                )
+                for place in range(calls)
+            ]  # fmt: skip
+            for call in made:
+                call_repository.insert_call(tx, call)
+            data = {"turn_id": turn.id}
+            event_log.append(
+                tx,
+                Change(
+                    f"run:{run.id}", chat, "bench", RunAction.SET_TURN, run.id, run.status, run.status, "work", data
+                ),
+            )
+    return rounds * calls
+
+
+def _last_page(store: Store, todo_id: str) -> str | None:
+    cursor = None
+    while (page := read_transcript(store, todo_id, cursor=cursor)).cursor is not None:
+        cursor = page.cursor
+    return cursor
 
 
 def escalate(store: Store, count: int) -> None:

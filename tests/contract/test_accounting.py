@@ -16,9 +16,9 @@ from tests.sessions import add_trace
 from tests.tables import engine_of
 
 from punchlist.conversations import repository as conversation_usage
-from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.model import CallEvidence, Scope, TurnScope
 from punchlist.conversations.service import Conversations
-from punchlist.errors import NotFound
+from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.events import Actor, Role
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.model import MissionTodo
@@ -33,6 +33,8 @@ from punchlist.runs.queue import RunQueue
 from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
+from punchlist.views import mission_repository as view_repository
+from punchlist.views.todo_evidence import read_todo_evidence
 
 pytestmark = pytest.mark.spec("X4")
 
@@ -97,6 +99,10 @@ def office(store: Store, tmp_path: Path) -> Office:
     return Office(store, folder)
 
 
+def evidence(office: Office, todo: MissionTodo) -> list[CallEvidence]:
+    return [each.call for each in read_todo_evidence(office.store, todo.id).calls]
+
+
 def test_the_evidence_of_a_todo_are_the_calls_of_its_turns_and_of_their_workers(office: Office) -> None:
     todo, run = office.start("A")
     delegates = calls(("delegate", {"type": "researcher", "mission": "Look."}))
@@ -104,7 +110,7 @@ def test_the_evidence_of_a_todo_are_the_calls_of_its_turns_and_of_their_workers(
     first = office.work(run, calls(LOOK), delegates, says("Done."), researcher=[reads, says("Found.")])
     office.work(run, calls(MISSING), says("Done again."))
     office.book.finish(run.id, "Done.")
-    shown = office.accounts.todo(todo.id).evidence
+    shown = evidence(office, todo)
     told = [(one.tool, one.agent, one.status) for one in shown]
     assert told == [
         ("list_directory", "supervisor", "success"),
@@ -131,19 +137,37 @@ def test_the_evidence_of_one_todo_is_not_that_of_another_in_the_same_chat(office
     assert office.book.dispatch(Runs(office.store).get(run.id))
     office.book.begin(run.id)
     office.work(run, calls(LOOK), says("Done."))
-    assert [one.tool for one in office.accounts.todo(first.id).evidence] == ["list_directory", "list_directory"]
-    assert [one.tool for one in office.accounts.todo(second.id).evidence] == ["read_file"]
+    assert [one.tool for one in evidence(office, first)] == ["list_directory", "list_directory"]
+    assert [one.tool for one in evidence(office, second)] == ["read_file"]
+
+
+def test_evidence_is_read_a_page_at_a_time_newest_first(office: Office) -> None:
+    todo, run = office.start("A")
+    delegates = calls(("delegate", {"type": "researcher", "mission": "Look."}))
+    reads = calls(("read_file", {"path": "seen.txt"}))
+    office.work(run, calls(LOOK), delegates, calls(LOOK), says("Done."), researcher=[reads, reads, says("Found.")])
+    office.work(run, calls(MISSING, LOOK), says("Done again."))
+    everything = read_todo_evidence(office.store, todo.id)
+    assert (len(everything.calls), everything.cursor) == (7, None)
+    assert [each.as_json()["arguments"] for each in everything.calls[-2:]] == [MISSING[1], LOOK[1]]
+    pages, cursor = [read_todo_evidence(office.store, todo.id, limit=2)], ""
+    while cursor := pages[0].cursor or "":
+        pages.insert(0, read_todo_evidence(office.store, todo.id, cursor=cursor, limit=2))
+    assert [len(page.calls) for page in pages] == [1, 2, 2, 2]
+    assert [call for page in pages for call in page.calls] == everything.calls
+    with pytest.raises(InvalidInput, match="cursor"):
+        read_todo_evidence(office.store, todo.id, cursor="first")
 
 
 def test_what_a_todo_has_used_is_what_its_runs_have_used(office: Office) -> None:
     todo, run = office.start("A")
-    assert office.accounts.todo(todo.id).usage == RunUsage(runs=1)
+    assert office.accounts.todo(todo.id) == RunUsage(runs=1)
     office.work(run, calls(LOOK, LOOK), says("Done."))
     # The turn is not over for the run; its calls are there to be seen.
-    assert office.accounts.todo(todo.id).usage == RunUsage(runs=1, calls=2)
+    assert office.accounts.todo(todo.id) == RunUsage(runs=1, calls=2)
     office.book.add_usage(run.id, "turn-1", UsageIncrement(1_000, 100, 0.25, 2, 1.5))
     office.book.finish(run.id, "Done.")
-    account = office.accounts.todo(todo.id).usage
+    account = office.accounts.todo(todo.id)
     assert account == RunUsage(1, 1_000, 100, 0.25, 1.5, 2)
     assert account.as_json() == {
         "runs": 1,
@@ -186,8 +210,8 @@ def test_a_mission_adds_up_by_pillar_and_by_todo(office: Office) -> None:
 def test_what_was_never_worked_on_has_used_nothing(office: Office) -> None:
     todo = office.team.create("A")
     for id in (todo.id, "nowhere"):
-        found = office.accounts.todo(id)
-        assert (found.usage, found.evidence) == (RunUsage(), ())
+        assert office.accounts.todo(id) == RunUsage()
+        assert read_todo_evidence(office.store, id).calls == []
     assert office.accounts.mission("nowhere").usage == RunUsage()
     assert office.accounts.pillars(office.team.mission.id) == {}
 
@@ -195,19 +219,28 @@ def test_what_was_never_worked_on_has_used_nothing(office: Office) -> None:
 def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
     """However much else there is in the chat and in the mission. SQLite tells how it would look."""
     store = open_store(f"sqlite:///{tmp_path}/punchlist.db")
-    names = ("todo_id", "stream", "turn_id", "conversation_id", "since", "until")
+    names = ("todo_id", "stream", "turn_id", "turn_ids", "conversation_id", "since", "until", "before", "after", "most")
     of_todo = (
         mission_repository.run_totals_of_todo,
         mission_repository.RUNS_OF_TODO,
         mission_repository.TURNS_OF_RUN,
+        mission_repository.WORK_OF_TURNS,
     )
-    of_turn = (conversation_usage.CHILD_TURNS_DURING, conversation_usage.CALLS, conversation_usage.REQUESTS)
+    of_turn = (
+        conversation_usage.CHILD_TURNS_DURING,
+        conversation_usage.CALLS,
+        conversation_usage.CALLS_BEFORE,
+        conversation_usage.REQUESTS,
+        view_repository.messages_of_turn,
+    )
     for statement in (*of_todo, *of_turn):
         sql, values = statement.on(store.database.kind, dict.fromkeys(names, "x"))
         with engine_of(store).connect() as connection:
             steps = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", tuple(values)).fetchall()
         assert steps
-        assert all("SCAN" not in step[3] for step in steps), steps
+        # Except for the turns that a recursion found, and its list of ids.
+        scanned = {step[3] for step in steps if "SCAN" in step[3]}
+        assert scanned <= {"SCAN work", "SCAN json_each VIRTUAL TABLE INDEX 1:"}, steps
     store.close()
 
 

@@ -287,10 +287,15 @@ CHILD_TURNS_DURING: Final = Statement(
     f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE conversation_id = :conversation_id "
     "AND started_at >= :since AND started_at <= :until AND parent_turn_id IS NOT NULL ORDER BY started_at, id"
 )
-CALLS: Final = Statement(
+_EVIDENCE: Final = (
     "SELECT id, tool, status, "
     f"substr(result, 1, {MAX_SUMMARY_LENGTH}), substr(explanation, 1, {MAX_SUMMARY_LENGTH}), "
-    "output_file, created_at, started_at, ended_at FROM tool_calls WHERE turn_id = :turn_id ORDER BY position"
+    "output_file, created_at, started_at, ended_at"
+)
+CALLS: Final = Statement(f"{_EVIDENCE} FROM tool_calls WHERE turn_id = :turn_id ORDER BY position")
+CALLS_BEFORE: Final = Statement(
+    f"{_EVIDENCE}, position, arguments FROM tool_calls WHERE turn_id = :turn_id AND position < :before "
+    "ORDER BY position DESC LIMIT :most"
 )
 REQUESTS: Final = Statement(
     "SELECT output, started_at FROM traces WHERE turn_id = :turn_id AND kind = 'model' ORDER BY started_at"
@@ -316,8 +321,16 @@ def with_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
 
 def tool_calls(tx: Transaction, turns: Iterable[StoredTurn]) -> list[CallEvidence]:
     """In the order in which they started."""
-    found = [_evidence(turn, row) for turn in turns for row in tx.all(CALLS, turn_id=turn.id)]
+    found = [_evidence(turn.id, turn.agent_id, row) for turn in turns for row in tx.all(CALLS, turn_id=turn.id)]
     return sorted(found, key=lambda call: call.at)
+
+
+def calls_before(
+    tx: Transaction, turn_id: str, agent_id: str, before: int, most: int
+) -> list[tuple[int, CallEvidence, str]]:
+    """The newest calls of a turn before a position: position, call, and arguments as JSON. Newest first."""
+    rows = tx.all(CALLS_BEFORE, turn_id=turn_id, before=before, most=most)
+    return [(row[-2], _evidence(turn_id, agent_id, row[:-2]), row[-1]) for row in rows]
 
 
 def model_requests(tx: Transaction, turns: Sequence[StoredTurn]) -> list[ModelRequestUsage]:
@@ -328,12 +341,10 @@ def model_requests(tx: Transaction, turns: Sequence[StoredTurn]) -> list[ModelRe
     ]
 
 
-def _evidence(turn: StoredTurn, row: tuple[Any, ...]) -> CallEvidence:
+def _evidence(turn_id: str, agent_id: str, row: Sequence[Any]) -> CallEvidence:
     id, tool, status, result, explanation, output_file, created_at, started_at, ended_at = row
     summary = next(iter(str(result or explanation or "").strip().splitlines()), "")
-    return CallEvidence(
-        id, turn.id, turn.agent_id, tool, status, summary, output_file, started_at or created_at, ended_at
-    )
+    return CallEvidence(id, turn_id, agent_id, tool, status, summary, output_file, started_at or created_at, ended_at)
 
 
 def _tokens(output: str) -> tuple[int, int]:

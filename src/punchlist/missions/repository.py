@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from punchlist.errors import StoreDamaged
 from punchlist.missions.config.policy import policy_of
@@ -210,9 +210,43 @@ def turn_ids_of_run(tx: Transaction, run_id: str) -> list[str]:
 
 def turn_ids_of_todo(tx: Transaction, todo_id: str) -> list[str]:
     """The turns of all runs on a todo, oldest first, without duplicates."""
-    events = (
-        json.loads(data)
-        for (run_id,) in tx.all(RUNS_OF_TODO, todo_id=todo_id)
-        for (data,) in tx.all(TURNS_OF_RUN, stream=run_stream(run_id))
+    # Not a join of runs and events: the few long streams of missions mislead SQLite about the length of the others.
+    runs = tx.all(RUNS_OF_TODO, todo_id=todo_id)
+    return list(dict.fromkeys(id for (run_id,) in runs for id in turn_ids_of_run(tx, run_id)))
+
+
+class TurnWork(NamedTuple):
+    """A turn of the work on a todo, and which tool calls it made."""
+
+    id: str
+    agent_id: str
+    first: int | None
+    """The position of its first call in the conversation."""
+    last: int | None
+    calls: int
+    succeeded: bool
+    """Whether one of its calls was successful."""
+
+
+def _work(turn_ids: str) -> str:
+    calls = "FROM tool_calls WHERE turn_id = work.id"
+    # A subquery with one min or max reads one entry of the index.
+    return (
+        f"WITH RECURSIVE work (id, agent_id) AS (SELECT id, agent_id FROM turns WHERE id IN ({turn_ids}) "
+        "UNION SELECT turns.id, turns.agent_id FROM work JOIN turns ON turns.parent_turn_id = work.id) "
+        f"SELECT id, agent_id, (SELECT min(position) {calls}), (SELECT max(position) {calls}), "
+        f"(SELECT count(*) {calls}), EXISTS (SELECT 1 {calls} AND status = 'success') FROM work"
     )
-    return list(dict.fromkeys(str(turn_id) for event in events if (turn_id := event.get("turn_id"))))
+
+
+WORK_OF_TURNS: Final = SelectAll(
+    TurnWork._make,
+    _work("SELECT value FROM json_each(:turn_ids)"),
+    postgresql=_work("SELECT json_array_elements_text(CAST(:turn_ids AS json))"),
+)
+
+
+def work_of_todo(tx: Transaction, todo_id: str) -> list[TurnWork]:
+    """The turns of all runs on a todo and of their workers. All of them are in the TODO chat of its pillar."""
+    turn_ids = turn_ids_of_todo(tx, todo_id)
+    return WORK_OF_TURNS(tx, json.dumps(turn_ids)) if turn_ids else []

@@ -1,7 +1,6 @@
-"""What missions have used: tokens, money, time and calls per todo, pillar and mission; and evidence (X4).
+"""What missions have used: tokens, money, time and calls per todo, pillar and mission (X4).
 
-Runs count their own usage, so totals are sums over their rows. The evidence of a todo is the tool calls in the turns of
-its runs and of their workers.
+Runs count their own usage, so totals are sums over their rows.
 """
 
 from __future__ import annotations
@@ -10,10 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.model import CallEvidence
 from punchlist.missions import repository as mission_repository
-from punchlist.storage.store import Store
+from punchlist.missions.repository import TurnWork
+from punchlist.storage.store import Store, Transaction
 
 
 class RunUsage(NamedTuple):
@@ -40,16 +38,6 @@ class RunUsage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class TodoUsage:
-    usage: RunUsage
-    evidence: tuple[CallEvidence, ...]
-    """Tool calls in the order of their start."""
-
-    def as_json(self) -> dict[str, Any]:
-        return {**self.usage.as_json(), "evidence": [call.as_json() for call in self.evidence]}
-
-
-@dataclass(frozen=True, slots=True)
 class MissionUsage:
     usage: RunUsage
     pillars: dict[str, RunUsage]
@@ -61,15 +49,9 @@ class MissionUsageService:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def todo(self, todo_id: str) -> TodoUsage:
+    def todo(self, todo_id: str) -> RunUsage:
         with self._store.read() as tx:
-            totals = mission_repository.run_totals_of_todo(tx, todo_id) or ()
-            turn_ids = mission_repository.turn_ids_of_todo(tx, todo_id)
-            turns = [turn for id in turn_ids if (turn := conversation_repository.find_turn(tx, id))]
-            with_workers = [each for turn in turns for each in conversation_repository.with_child_turns(tx, turn)]
-            evidence = tuple(conversation_repository.tool_calls(tx, with_workers))
-        # Counted from the evidence, which includes turns that have not ended.
-        return TodoUsage(_run_usage(totals)._replace(calls=len(evidence)), evidence)
+            return usage_of_todo(tx, todo_id, mission_repository.work_of_todo(tx, todo_id))
 
     def pillars(self, mission_id: str) -> dict[str | None, RunUsage]:
         """By pillar id. The Lead's own runs have none."""
@@ -89,6 +71,12 @@ class MissionUsageService:
             if todo_id is not None:
                 todos[todo_id] = todos.get(todo_id, RunUsage()).plus(used)
         return MissionUsage(total, pillars, todos)
+
+
+def usage_of_todo(tx: Transaction, todo_id: str, work: Sequence[TurnWork]) -> RunUsage:
+    totals = _run_usage(mission_repository.run_totals_of_todo(tx, todo_id) or ())
+    # Counted from the turns, since the totals of a run do not contain its open turn.
+    return totals._replace(calls=sum(turn.calls for turn in work))
 
 
 def _run_usage(sums: Sequence[Any]) -> RunUsage:

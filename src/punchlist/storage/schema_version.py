@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.database import Database
 
-SCHEMA_VERSION: Final = "0017"
+SCHEMA_VERSION: Final = "0018"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "3c42f40f5d32f7331e17c17dfeb9b8fa3fd7d5f5d372a24e5443b7074cac58c7",
-    "postgresql": "1d45ccaa441423ceaad4bc1c3a3359c5c44ef87ba2b61db05b9878bfc8a2f78e",
+    "sqlite": "35b60582b7a4845f92fdddbffd76c9a64ec97f845cb8f9c97b4f14ad73f46412",
+    "postgresql": "a39aa4aeb966af6dd5335340e2eb69d5a558c36590817a0fe76b2ef4716f21c8",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

@@ -98,10 +98,10 @@ messages_of_turn: Final = SelectAll(
     f"SELECT {columns(Message._fields)} FROM messages WHERE turn_id = :turn_id AND position > :after "
     "ORDER BY position LIMIT :most",
 )
-call_arguments: Final = SelectAll[tuple[str, str]](
-    tuple, "SELECT id, arguments FROM tool_calls WHERE turn_id = :turn_id"
+newest_of_turn: Final = SelectAll(
+    Message._make,
+    f"SELECT {columns(Message._fields)} FROM messages WHERE turn_id = :turn_id ORDER BY position DESC LIMIT :most",
 )
-"""Secrets are redacted."""
 
 # --- metrics ----------------------------------------------------------------------------------------------
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,12 +20,13 @@ from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.links import LinkedTodo, linked_todos
 from punchlist.missions.todos.pagination import SubItems
 from punchlist.missions.todos.tools import todo_json
-from punchlist.missions.usage import MissionUsageService, TodoUsage
+from punchlist.missions.usage import RunUsage, usage_of_todo
 from punchlist.runs.model import Run
 from punchlist.runs.service import Runs
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import mission_repository as view_repository
 from punchlist.views.mission_repository import HistoryEntry
+from punchlist.views.todo_evidence import EvidencePage, evidence_page
 
 _MAX_MESSAGES: Final = 5
 _MESSAGE_FIELDS: Final = ("id", "turn_id", "position", "role", "kind", "content", "created_at")
@@ -72,7 +72,11 @@ class TodoDetail:
     conversation_id: str
     todo: MissionTodo
     runs: Sequence[Run]
-    usage: TodoUsage
+    usage: RunUsage
+    evidence: EvidencePage
+    """The newest tool calls; `read_todo_evidence` has the others."""
+    evidenced: bool
+    """Whether a tool call was successful."""
     escalations: Sequence[Escalation]
     """Unanswered ones."""
     answered: Sequence[Escalation]
@@ -81,8 +85,6 @@ class TodoDetail:
     """The newest messages about the todo outside turns."""
     history: Sequence[HistoryEntry]
     """The first page of the changes, oldest first; `read_history` has the others."""
-    arguments: Mapping[str, str]
-    """The arguments of the calls of the evidence, as JSON, by call id."""
     parts: TodoParts
 
 
@@ -100,10 +102,8 @@ def read_detail(store: Store, todo_id: str) -> TodoDetail:
         held = claim is not None and claim.holder is not None and tx.now() < claim.lease_until
         escalations = view_repository.escalations_of_todo(tx, todo.id)
         parts = read_parts(tx, todo)
-    usage = MissionUsageService(store).todo(todo.id)
-    with store.read() as tx:
-        turn_ids = dict.fromkeys(call.turn_id for call in usage.evidence)
-        arguments = dict(pair for id in turn_ids for pair in view_repository.call_arguments(tx, id))
+        work = mission_repository.work_of_todo(tx, todo.id)
+        usage, evidence = usage_of_todo(tx, todo.id, work), evidence_page(tx, work)
     return TodoDetail(
         mission,
         pillar.slug,
@@ -111,12 +111,13 @@ def read_detail(store: Store, todo_id: str) -> TodoDetail:
         todo,
         Runs(store).for_todo(todo.id),
         usage,
+        evidence,
+        any(turn.succeeded for turn in work),
         [each for each in escalations if each.status != "answered"],
         [each for each in escalations if each.status == "answered"],
         claim if held else None,
         Conversations(store).about_todo(todo.id, limit=_MAX_MESSAGES),
         read_history(store, todo),
-        arguments,
         parts,
     )
 
@@ -172,6 +173,18 @@ def read_transcript(store: Store, todo_id: str, *, cursor: str | None = None, li
     return TranscriptPage(found[:limit], f"{last.turn_id}:{last.position}" if last else None)
 
 
+def read_newest_messages(store: Store, todo_id: str, *, limit: int) -> list[Message]:
+    """The end of the transcript, oldest first."""
+    limit = min(limit, MAX_PAGE)
+    with store.read() as tx:
+        found: list[Message] = []
+        for turn_id in reversed(mission_repository.turn_ids_of_todo(tx, todo_id)):
+            if len(found) >= limit:
+                break
+            found += view_repository.newest_of_turn(tx, turn_id=turn_id, most=limit - len(found))
+    return found[::-1]
+
+
 def detail_json(detail: TodoDetail) -> dict[str, Any]:
     claim = detail.claim
     return {
@@ -185,26 +198,16 @@ def detail_json(detail: TodoDetail) -> dict[str, Any]:
             for one in (*detail.answered, *detail.escalations)
         ],
         "runs": [run.as_json() for run in detail.runs],
-        "costs": {**detail.usage.as_json(), "evidence": evidence_json(detail)},
+        "costs": {**detail.usage.as_json(), **_evidence_json(detail.evidence)},
         "history": history_json(detail),
         "messages": [camel_json(message, *_MESSAGE_FIELDS) for message in detail.messages],
     }
 
 
-def evidence_json(detail: TodoDetail) -> list[dict[str, Any]]:
-    """The tool calls with their arguments; secrets are redacted."""
-    return [
-        {**call.as_json(), "arguments": _parsed(detail.arguments.get(call.call_id, "{}"))}
-        for call in detail.usage.evidence
-    ]
+def _evidence_json(page: EvidencePage) -> dict[str, Any]:
+    more = {"evidenceCursor": page.cursor} if page.cursor else {}
+    return {"evidence": [each.as_json() for each in page.calls], **more}
 
 
 def history_json(detail: TodoDetail) -> list[dict[str, Any]]:
     return [camel_json(entry) for entry in detail.history]
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

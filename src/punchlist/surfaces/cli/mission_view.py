@@ -289,13 +289,13 @@ def _activity(detail: TodoDetail, cells: int) -> Iterator[str]:
         for run in detail.runs:
             why = f"  {visible(run.why)}" if run.why else ""
             yield fit_line(f"  {run.id[-8:]}  {run.kind}  {run.status}  {format_time(run.created_at)}{why}", cells)
-        yield f"  {format_run_usage(detail.usage.usage)}"
-    evidence = detail.usage.evidence
-    if evidence:
+        yield f"  {format_run_usage(detail.usage)}"
+    calls = [each.call for each in detail.evidence.calls[-_MAX_EVIDENCE:]]
+    if calls:
         yield "\nEvidence"
-        if len(evidence) > _MAX_EVIDENCE:
-            yield f"  … {len(evidence) - _MAX_EVIDENCE} earlier calls; --json has all"
-        for call in evidence[-_MAX_EVIDENCE:]:
+        if detail.usage.calls > len(calls):
+            yield f"  … {detail.usage.calls - len(calls)} earlier calls"
+        for call in calls:
             yield fit_line(f"  {_describe_call(call)}", cells)
             if call.output_file:
                 yield f"    full output: {visible(call.output_file)}"

@@ -20,7 +20,7 @@ from punchlist.surfaces.tui.panels.board_lines import deadline_text, sign
 from punchlist.surfaces.tui.panels.runs_screen import RunsScreen
 from punchlist.surfaces.tui.panels.text_panel import TextPanel
 from punchlist.surfaces.tui.stored_entries import entries_from
-from punchlist.views.todo_detail import TodoDetail, read_detail, read_transcript
+from punchlist.views.todo_detail import TodoDetail, read_detail, read_newest_messages
 
 SHOWN_ENTRIES: Final = 30
 SHOWN_RUNS: Final = 5
@@ -39,10 +39,9 @@ class TodoScreen(TextPanel[TodoPicture]):
     def load(self) -> TodoPicture:
         store = self.backend.services.store
         detail = read_detail(store, self._todo_id)
-        page = read_transcript(store, self._todo_id, limit=500)
-        while page.cursor is not None:
-            page = read_transcript(store, self._todo_id, cursor=page.cursor, limit=500)
-        entries = entries_from([ChatEntry(message, None) for message in page.messages], lambda _: None)
+        # Several messages can become one entry.
+        messages = read_newest_messages(store, self._todo_id, limit=2 * SHOWN_ENTRIES)
+        entries = entries_from([ChatEntry(message, None) for message in messages], lambda _: None)
         return detail, entries[-SHOWN_ENTRIES:]
 
     def lines(self, data: TodoPicture, width: int) -> list[Content]:
@@ -84,7 +83,7 @@ def _facts(screen: TodoScreen, detail: TodoDetail, width: int) -> Iterator[Conte
 def _runs(detail: TodoDetail, width: int) -> Iterator[Content]:
     if not detail.runs:
         return
-    used = detail.usage.usage
+    used = detail.usage
     tokens = f"{format_count(used.input_tokens + used.output_tokens)} tokens"
     yield from (
         Content(""),

@@ -22,6 +22,7 @@ from punchlist.surfaces.web.api.dispatch import version_of
 from punchlist.surfaces.web.api.endpoint import ApiCall, ApiReply, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, RequiredReason, RequiredReasonBody, Text
 from punchlist.views.todo_detail import detail_json, read_detail, read_history, read_transcript
+from punchlist.views.todo_evidence import read_todo_evidence
 
 Line = Annotated[str, Field(min_length=1, max_length=200)]
 Block = Annotated[str, Field(max_length=20_000)]
@@ -158,12 +159,12 @@ class HistoryShape(ResponseModel):
     items: list[JsonObject]
 
 
-class TranscriptQuery(RequestModel):
+class WorkQuery(RequestModel):
     limit: Limit = 100
     cursor: Cursor = None
 
 
-class TranscriptShape(ResponseModel):
+class WorkShape(ResponseModel):
     items: list[JsonObject]
     next_cursor: str | None = None
 
@@ -234,6 +235,13 @@ def _history(call: ApiCall) -> Any:
     return {"items": [camel_json(entry) for entry in found]}
 
 
+def _evidence(call: ApiCall) -> Any:
+    with call.services.store.read() as tx:
+        todo = _find(tx, call.path["id"])
+    query = call.query
+    return read_todo_evidence(call.services.store, todo.id, cursor=query.cursor, limit=query.limit).as_json()
+
+
 def _transcript(call: ApiCall) -> Any:
     with call.services.store.read() as tx:
         todo = _find(tx, call.path["id"])
@@ -294,8 +302,12 @@ ENDPOINTS = [
     ),
     Endpoint("GET", "/todos/{id}/history", "getTodoHistory", "Its changes.", _history, HistoryShape, HistoryQuery),
     Endpoint(
+        "GET", "/todos/{id}/evidence", "getTodoEvidence", "Its tool calls, newest page first.",
+        _evidence, WorkShape, WorkQuery,
+    ),
+    Endpoint(
         "GET", "/todos/{id}/transcript", "getTodoTranscript", "Messages of all rounds of work on a todo.",
-        _transcript, TranscriptShape, TranscriptQuery,
+        _transcript, WorkShape, WorkQuery,
     ),
     _action("promote", "Move a todo from the backlog to the active list."),
     _action("demote", "Move a todo back to the backlog."),

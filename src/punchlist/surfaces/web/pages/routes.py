@@ -68,6 +68,7 @@ PAGES: Final[dict[str, PageFunction]] = {
     "/turns/{turn}/replay": replay.plan_replay,
     "/todos/{todo}": todo.todo,
     "/todos/{todo}/history": todo.history,
+    "/todos/{todo}/evidence": todo.evidence,
     "/missions/new": new_mission.new_mission,
     "/missions/{mission}": mission.mission,
     "/missions/{mission}/board": board.board,

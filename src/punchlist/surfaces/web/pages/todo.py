@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from punchlist.kernel.camel_json import camel_json
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
@@ -16,13 +17,12 @@ from punchlist.surfaces.web.pages.moves import moves_from
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.todo_fields import editable_values, fingerprint
 from punchlist.views.todo_detail import PAGE, TodoDetail, read_detail, read_history
+from punchlist.views.todo_evidence import EvidencePage, read_todo_evidence
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from punchlist.missions.model import MissionTodo
-
-MAX_EVIDENCE: Final = 200
 
 
 def todo(request: PageRequest) -> Page:
@@ -79,19 +79,12 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
         "requests": cards,
         "check": _check_text(found),
         "check_result": json.loads(found.check_result) if found.check_result else None,
-        "usage": detail.usage.usage,
+        "usage": detail.usage,
         "runs": detail.runs,
-        "evidence": [
-            {
-                "id": call.call_id,
-                "tool": call.tool,
-                "status": call.status,
-                "summary": call.summary,
-                "at": call.at,
-                **_call_arguments(call.tool, detail.arguments.get(call.call_id, "")),
-            }
-            for call in detail.usage.evidence[-MAX_EVIDENCE:]
-        ],
+        "evidence": shown_calls(detail.evidence),
+        "more_evidence": f"/todos/{found.id}/evidence?before={detail.evidence.cursor}"
+        if detail.evidence.cursor
+        else None,
         "metrics": [view.metric for view in services.metrics.views(detail.mission.slug)],
         "answered": detail.answered,
         "history": detail.history,
@@ -100,20 +93,38 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
     }
 
 
-def _call_arguments(tool: str, text: str) -> dict[str, str]:
-    arguments = parsed(text)
-    return {"arguments": shown_arguments(tool, arguments), "about": summary_of(arguments)}
+def evidence(request: PageRequest) -> Page:
+    """The tool calls of a todo, a page at a time, newest page first."""
+    services = request.services
+    found = services.mission_todos.find(None, request.parameters["todo"])
+    page = read_todo_evidence(services.store, found.id, cursor=request.get("before") or None)
+    values = {
+        "todo": found,
+        "calls": shown_calls(page),
+        "earlier": request.link(before=page.cursor) if page.cursor else None,
+    }
+    return Page("evidence.html", f"Evidence of {found.title}", values)
+
+
+def shown_calls(page: EvidencePage) -> list[dict[str, Any]]:
+    """What the page shows of the calls."""
+    shown = []
+    for call, text in page.calls:
+        arguments = parsed(text)
+        texts = {"arguments": shown_arguments(call.tool, arguments), "about": summary_of(arguments)}
+        shown.append({**camel_json(call, "tool", "status", "summary", "at"), "id": call.call_id, **texts})
+    return shown
 
 
 def marks(detail: TodoDetail) -> list[tuple[str, str, str]]:
     """Name, state and explanation of the four marks: claimed, evidenced, checked, accepted."""
-    todo, calls = detail.todo, [call for call in detail.usage.evidence if call.status == "success"]
+    todo = detail.todo
     result = json.loads(todo.check_result) if todo.check_result else None
     checked = ("yes" if result["passed"] else "no") if result else ""
     has_check = todo.completion_check is not None
     return [
         ("Claimed", "yes" if todo.worked_at or todo.outcome else "", "The worker reported a result."),
-        ("Evidenced", "yes" if calls else "", f"{len(calls)} successful tool calls."),
+        ("Evidenced", "yes" if detail.evidenced else "", "At least one tool call was successful."),
         ("Checked", checked, "The check of the todo." if has_check else "The todo has no check."),
         ("Accepted", "yes" if todo.status is TodoStatus.COMPLETED else "", "The Lead or a person completed it."),
     ]

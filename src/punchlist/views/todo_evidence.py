@@ -19,7 +19,7 @@ MAX_PAGE: Final = 500
 _END: Final = 2**31 - 1
 
 
-class EvidenceCall(NamedTuple):
+class TodoCall(NamedTuple):
     call: CallEvidence
     arguments: str
     """As JSON; secrets are redacted."""
@@ -36,7 +36,7 @@ class EvidenceCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EvidencePage:
-    calls: Sequence[EvidenceCall]
+    calls: Sequence[TodoCall]
     """Oldest first."""
     cursor: str | None
     """For the calls before these; None if there are none."""
@@ -60,7 +60,7 @@ def read_todo_evidence(store: Store, todo_id: str, *, cursor: str | None = None,
 def evidence_page(tx: Transaction, work: Sequence[TurnWork], *, before: int = _END, limit: int = PAGE) -> EvidencePage:
     """The newest calls of all turns before a position. Reads at most a page of each turn that can have one of them."""
     limit = max(1, min(limit, MAX_PAGE))
-    found: list[tuple[int, EvidenceCall]] = []
+    found: list[tuple[int, TodoCall]] = []
     for turn in sorted(work, key=lambda turn: turn.last or 0, reverse=True):
         if turn.first is None or turn.first >= before:
             continue
@@ -68,7 +68,7 @@ def evidence_page(tx: Transaction, work: Sequence[TurnWork], *, before: int = _E
             # The turns that follow end before the page begins.
             break
         rows = conversation_repository.calls_before(tx, turn.id, turn.agent_id, before, limit + 1)
-        found += [(position, EvidenceCall(call, arguments)) for position, call, arguments in rows]
+        found += [(position, TodoCall(call, arguments)) for position, call, arguments in rows]
         found = sorted(found, key=lambda each: each[0], reverse=True)[: limit + 1]
     shown = found[:limit][::-1]
     return EvidencePage([each for _, each in shown], str(shown[0][0]) if len(found) > limit else None)

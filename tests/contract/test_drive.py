@@ -76,6 +76,20 @@ def test_the_check_decides_and_three_attempts_are_the_end(rehearse: Rehearse) ->
     assert "its check failed 3 times in the same way" in str(scene.asked[4].messages[0])
 
 
+@pytest.mark.spec("V5")
+def test_an_attempt_ends_when_the_same_call_fails_three_times_in_the_same_way(rehearse: Rehearse) -> None:
+    wrong = calls(("edit_file", {"path": "notes.txt", "old": "no such line", "new": "x"}))
+    scene = driven(rehearse, plans("Look"), *[wrong] * 3, finishes("Done another way."), says("."))
+    (scene.runtime.site.root / "notes.txt").write_text("first\nsecond\n")
+    ended = scene.run()
+    assert ended.reason is Reason.COMPLETED
+    assert [item.status for item in ended.items] == ["completed"]
+    # The second attempt, in a fresh context, is told what does not work and what the file has instead.
+    told = str(scene.asked[4].messages[0])
+    assert "failed 3 times in the same way" in told
+    assert "2: second" in told
+
+
 @pytest.mark.spec("V5", "C10")
 def test_an_item_that_needs_a_person_waits_while_the_others_go_on(rehearse: Rehearse) -> None:
     asks = calls(("ask_person", {"question": "Which region?"}))

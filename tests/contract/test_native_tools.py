@@ -240,10 +240,20 @@ def test_an_edit_that_finds_nothing_says_what_is_close_and_changes_nothing(agent
     put(agent, file=b"def run(self):\n    return 1\n")
     told = agent.fails("edit_file", path="file", old="def run(self, x):\n", new="").message
     assert "not in file" in told
-    assert "Line 1 is similar: 'def run(self):'" in told
+    assert "It has these lines:\n1: def run(self):\n2:     return 1\n" in told
     assert "must not be empty" in agent.fails("edit_file", path="file", old="", new="x").message
     assert "nothing would change" in agent.fails("edit_file", path="file", old="1", new="1").message
     assert (agent.root / "file").read_bytes() == b"def run(self):\n    return 1\n"
+
+
+def test_a_failed_edit_of_a_long_file_shows_the_lines_around_the_most_similar_one(agent: Agent) -> None:
+    lines = [f"# {number}" for number in range(100)]
+    lines[50] = "def wheel_of_the_car(size):"
+    put(agent, file="\n".join(lines).encode())
+    told = agent.fails("edit_file", path="file", old="def wheel_of_a_car(size, n):\n    pass", new="").message
+    assert "Line 51 is the most similar one:\n46: # 45\n" in told
+    assert "56: # 55\nold must be" in told
+    assert "Read the file again." in agent.fails("edit_file", path="file", old="§§§§", new="").message
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from punchlist.agent.completion import ClaimSource, CompletionClaim
 from punchlist.agent.continuation import OpenItem
 from punchlist.agent.list_state import ListState
-from punchlist.kernel.text import raw_problem
+from punchlist.kernel.text import excerpt, raw_problem
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
 from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext
 from punchlist.verification.model import NO_VERIFICATION, CheckResult, Verification
@@ -17,7 +17,7 @@ from punchlist.verification.output import stable_output
 
 MAX_TEXT_LENGTH: Final = 20_000
 MAX_SAME_FAILURES: Final = 3
-"""Claims refused by the same output of the check, in a row, after which the attempt ends."""
+"""Failures of the same call with the same result, or of the check with the same output, that end the attempt."""
 
 
 class ItemExit(StrEnum):
@@ -25,7 +25,7 @@ class ItemExit(StrEnum):
     CANNOT = "cannot"
     NEEDS_PERSON = "needs_person"
     FAILED = "failed"
-    """The attempt ended because the check kept failing in the same way."""
+    """The attempt ended because the check, or the same call, kept failing in the same way."""
 
 
 _EXITS: Final = {
@@ -52,6 +52,8 @@ class ItemTask:
         self.failed_check: CheckResult | None = None
         """The last failed run of the item's check."""
         self._same_failures = 0
+        self._last_calls: tuple[object, ...] = ()
+        self._same_calls = 0
 
     @property
     def texts(self) -> Sequence[str]:
@@ -74,6 +76,17 @@ class ItemTask:
         self._same_failures = self._same_failures + 1 if is_same else 1
         if self._same_failures >= MAX_SAME_FAILURES:
             self.leave(ItemExit.FAILED, f"its check failed {MAX_SAME_FAILURES} times in the same way: {result.output}")
+
+    def calls_ended(self, calls: Sequence[RequestedCall], results: Sequence[CallReturn]) -> None:
+        """A small model repeats a call that fails until its limits are reached. A fresh context helps it more."""
+        failed = [result for result in results if result.failed]
+        ended = tuple((call.tool, repr(call.arguments)) for call in calls), tuple(result.text for result in failed)
+        self._same_calls = self._same_calls + 1 if failed and ended == self._last_calls else 1
+        self._last_calls = ended
+        if failed and self.exit is None and self._same_calls >= MAX_SAME_FAILURES:
+            call = calls[0]
+            made = f"{call.tool} {excerpt(repr(call.arguments), 300)}"
+            self.leave(ItemExit.FAILED, f"{made} failed {MAX_SAME_FAILURES} times in the same way: {failed[0].text}")
 
     def leave(self, exit: ItemExit, text: str) -> None:
         self.exit, self.text = exit, text

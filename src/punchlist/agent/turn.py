@@ -299,6 +299,8 @@ class Turn:
         for why in done.refused:
             self.note(why)
         self._add_results([*done.results, *(_too_many(call, limit) for call in excess)])
+        if self._deps.request.item is not None:
+            self._deps.request.item.calls_ended(reply.calls, done.results)
 
     def _add_results(self, results: Sequence[CallReturn]) -> None:
         self._deps.log.add_results(results)

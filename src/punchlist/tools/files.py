@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from punchlist.kernel.text import excerpt, visible
+from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.tool import Effect, ToolContext, ToolFailure
 from punchlist.tools.command import run_program
@@ -26,6 +26,10 @@ MAX_READ_BYTES: Final = 1_000_000
 MAX_EDIT_BYTES: Final = 5_000_000
 MAX_DIFF_CELLS: Final = 4_000_000
 """Most pairs of lines to compare: the time of a diff grows with them."""
+_SHORT_FILE: Final = 40
+"""Lines of a file that a failed edit shows as a whole."""
+_AROUND: Final = 5
+"""Lines that a failed edit shows before and after the most similar one."""
 _CONTEXT: Final = 3
 _HUNK: Final = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 MAX_ENTRIES: Final = 1_000
@@ -226,14 +230,20 @@ def _with_line_ends_of(text: str, piece: str, new: str) -> str:
 
 
 def _nearest(text: str, piece: str) -> str:
-    """A hint to the most similar line."""
-    first = piece.strip().splitlines()[0].strip() if piece.strip() else ""
-    lines = text.splitlines()[:20_000]
-    close = difflib.get_close_matches(first, [line.strip() for line in lines], n=1, cutoff=0.6) if first else []
-    for number, line in enumerate(lines, start=1):
-        if close and line.strip() == close[0]:
-            return f" Line {number} is similar: {excerpt(line, 200)!r}. Whitespace must match; read the file again."
-    return " Read the file again."
+    """What the file has instead: the lines around the most similar one, or all lines of a short file."""
+    lines = text.replace("\r\n", "\n").splitlines()[:20_000]
+    first = next((line.strip() for line in piece.splitlines() if line.strip()), "")
+    close = difflib.get_close_matches(first, [line.strip() for line in lines], n=1, cutoff=0.5) if first else []
+    found = next((number for number, line in enumerate(lines) if close and line.strip() == close[0]), None)
+    if len(lines) <= _SHORT_FILE:
+        shown, said = range(len(lines)), "It has these lines:"
+    elif found is not None:
+        shown = range(max(found - _AROUND, 0), min(found + _AROUND + 1, len(lines)))
+        said = f"Line {found + 1} is the most similar one:"
+    else:
+        return " Read the file again."
+    rows = "\n".join(f"{number + 1}: {visible_block(lines[number][:200])}" for number in shown)
+    return f" {said}\n{rows}\nold must be text of the file, with its whitespace and without line numbers."
 
 
 def _diff(before: str, after: str, name: str) -> str:

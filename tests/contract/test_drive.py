@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, plans, says
+from tests.contract.test_loop_hostile import resume
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.events import AgentEvent, ReplyReceived
@@ -98,6 +99,52 @@ def test_an_item_that_needs_a_person_waits_while_the_others_go_on(rehearse: Rehe
     assert ended.reason is Reason.WAITING
     assert "Which region?" in ended.why
     assert [item.title for item in ended.open] == ["Deploy"]
+
+
+def answers(scene: Rehearsing, answer: str) -> None:
+    """A person answers the only question."""
+    plans = scene.runtime.plans
+    (held,) = plans.open_conditions("s")
+    plans.resolve("s", held.condition.id, answer, Actor(Role.PERSON, "ann"))
+
+
+@pytest.mark.spec("V5", "C10")
+def test_the_answer_of_a_person_reaches_the_agent_of_the_item(rehearse: Rehearse) -> None:
+    asks = calls(("ask_person", {"question": "Which colour?\nRed or blue?"}))
+    scene = driven(rehearse, plans("Paint", "Look"), asks, finishes("seen"), finishes("Painted."), says("All done."))
+    assert scene.run().reason is Reason.WAITING
+    answers(scene, "the red one")
+    ended = resume(scene)
+    assert (ended.reason, ended.open, ended.text) == (Reason.COMPLETED, (), "All done.")
+    (opening, *_) = scene.asked[3].messages
+    assert isinstance(opening, UserText)
+    assert "Your item: Paint\nReceived: answer to “Which colour? Red or blue?”: the red one" in opening.text
+
+
+@pytest.mark.spec("C5", "C10")
+def test_an_attempt_before_a_stall_knows_the_answer_of_a_person(rehearse: Rehearse) -> None:
+    waits = calls(("wait_todo", {"todoId": 1, "for": {"person": "Which colour?"}}))
+    scene = rehearse(plans("Paint"), waits, says("I wait."), *[says("Soon.")] * 4, finishes("Painted."), says("Done."))
+    assert scene.run().reason is Reason.WAITING
+    answers(scene, "the red one")
+    assert resume(scene).reason is Reason.COMPLETED
+    fresh = next(request for request in scene.asked if "finish_item" in {tool.name for tool in request.tools})
+    assert "answer to “Which colour?”: the red one" in str(fresh.messages[0])
+
+
+@pytest.mark.spec("V5")
+def test_texts_of_several_lines_are_shown_on_one(rehearse: Rehearse) -> None:
+    failing = calls(("create_todo", {"items": [{"title": "Look", "check": "true\nfalse"}, {"title": "Write"}]}))
+    scene = driven(
+        *(rehearse, failing, finishes("It\nis in x."), cannot("no\nmap"), cannot("still\nnone")),
+        *(finishes("Written:\n\n- x"), says("")),
+    )
+    ended = scene.run()
+    texts = [message.text for request in scene.asked for message in request.messages]
+    assert [text for text in texts if "\\x0a" in text] == []
+    assert ended.text.splitlines() == [
+        *("1. [-] Look: Skipped after 2 attempts: still none", "2. [x] Write: Written: - x")
+    ]
 
 
 @pytest.mark.spec("V5", "C13")

@@ -38,10 +38,10 @@ def test_a_command_of_the_person_decides_first_and_sends_the_agent_back(run: Any
 @pytest.mark.spec("V3")
 @pytest.mark.parametrize(
     ("verdict", "why"),
-    [("unachievable", "the goal cannot be met: no README"), ("not_yet", "the verdict did not change")],
+    [("unachievable", "the goal cannot be met: no README at all"), ("not_yet", "the verdict did not change")],
 )
 def test_a_goal_that_is_not_met_ends_as_open_with_the_verdict(run: Any, verdict: str, why: str) -> None:
-    script = "replies:\n  - Done.\n  - Done.\n  - Done.\n" + JUDGE.format(verdict, "no README")
+    script = "replies:\n  - Done.\n  - Done.\n  - Done.\n" + JUDGE.format(verdict, "no README\n\n      at all")
     done = run(script, "Write it.", "--until", "README explains it")
     assert (done["reason"], done["code"]) == ("open", 3)
     assert why in done["text"]
@@ -122,7 +122,7 @@ def _answer(source: int, typed: str) -> str:
 def test_drive_gives_the_agent_one_item_at_a_time(run: Any, punchlist: Cli) -> None:
     script = (
         "- calls: [{tool: create_todo, arguments: {items: [{title: Look}, {title: Find}]}}]\n"
-        "- calls: [{tool: list_directory}, {tool: finish_item, arguments: {outcome: seen}}]\n"
+        '- calls: [{tool: list_directory}, {tool: finish_item, arguments: {outcome: "It is\\n\\nhere."}}]\n'
         "- calls: [{tool: find_files, arguments: {pattern: '*'}}, {tool: finish_item, arguments: {outcome: found}}]\n"
         "- All done.\n"
     )
@@ -132,3 +132,6 @@ def test_drive_gives_the_agent_one_item_at_a_time(run: Any, punchlist: Cli) -> N
         ("Look", "completed", "evidenced"),
         ("Find", "completed", "evidenced"),
     ]
+    shown = punchlist("todos").stdout
+    assert "It is here." in shown
+    assert "x0a" not in shown

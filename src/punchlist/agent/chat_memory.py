@@ -25,12 +25,12 @@ from punchlist.agent.chat_summary import (
     entries_to_fold,
 )
 from punchlist.agent.context import CHARACTERS_PER_TOKEN, message_length
-from punchlist.agent.context_summary import shortened
 from punchlist.agent.earlier_turns import WINDOW_SHARE, turn_messages
 from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import ChatEntry
 from punchlist.conversations.service import Conversations
 from punchlist.errors import PunchlistError, StoreDamaged
+from punchlist.kernel.text import one_line
 from punchlist.models.model import Message, Reply, UserText
 
 RECENT_LENGTH: Final = 24_000
@@ -125,7 +125,7 @@ def _remember(group: Sequence[ChatEntry]) -> _Remembered:
     by_program = first.turn_id is not None and first.kind in NOTICE_KINDS
     answer = "\n".join(message.text for message in messages if isinstance(message, Reply))
     if by_program and messages and isinstance(messages[0], UserText):
-        messages[0] = UserText(shortened(messages[0].text, MAX_PROMPT_LENGTH), from_person=False)
+        messages[0] = UserText(one_line(messages[0].text, MAX_PROMPT_LENGTH), from_person=False)
     request = "" if by_program or not messages else _request(group, messages)
     # A turn that waits may go on months later. What it says then is an entry of its own.
     last = first if turn is not None and turn.open else group[-1].message
@@ -140,7 +140,7 @@ def _rest_of_turn(group: Sequence[ChatEntry]) -> list[Message]:
         if isinstance(message := from_stored(entry.message), Reply):
             answer.add(message)
     return (
-        [UserText(_CONTINUED, from_person=False), Reply(shortened(answer.text, MAX_TEXT_LENGTH))] if answer.text else []
+        [UserText(_CONTINUED, from_person=False), Reply(one_line(answer.text, MAX_TEXT_LENGTH))] if answer.text else []
     )
 
 

@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from punchlist.agent.context_summary import MAX_ENTRIES, SummarySection, shortened
+from punchlist.agent.context_summary import MAX_ENTRIES, SummarySection
 from punchlist.conversations.model import NoticeKind
+from punchlist.kernel.text import one_line
 
 MAX_REQUEST: Final = 800
 MAX_ANSWER: Final = 400
@@ -57,7 +58,7 @@ class ChatSummary:
         for entry in folded:
             day = entry.at[:10]
             if entry.kind not in NOTICE_KINDS:
-                people.append(f"{day}: {shortened(entry.request, MAX_REQUEST)}")
+                people.append(f"{day}: {one_line(entry.request, MAX_REQUEST)}")
             elif entry.request and entry.kind in _ABOUT_TODOS and (about := _TODO.match(entry.request)):
                 key = f"{about[1]} {entry.kind}"
                 todos.pop(key, None)
@@ -65,7 +66,7 @@ class ChatSummary:
             elif entry.request:
                 notices.append(f"{day} {entry.kind}: {_notice(entry)}")
             if entry.answer:
-                answers.append(f"{day}: {shortened(entry.answer, MAX_ANSWER)}")
+                answers.append(f"{day}: {one_line(entry.answer, MAX_ANSWER)}")
         return ChatSummary(
             self.entries + len(folded),
             self.since or (folded[0].at[:10] if folded else ""),
@@ -120,7 +121,7 @@ def decode_summary(stored: str) -> ChatSummary | None:
 
 
 def _notice(entry: FoldedEntry) -> str:
-    return shortened(entry.request.replace("\n> ", " "), MAX_NOTICE)
+    return one_line(entry.request.replace("\n> ", " "), MAX_NOTICE)
 
 
 class Span(NamedTuple):

@@ -16,7 +16,7 @@ from punchlist.agent.tool_execution import CHECK_SUFFIX, CallResults, ToolExecut
 from punchlist.agent.work_log import LIST_TOOLS, WorkLog
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.text import quoted, visible_block, without_tags
+from punchlist.kernel.text import one_line, quoted, visible_block, without_tags
 from punchlist.models.model import CallReturn, RequestedCall
 from punchlist.verification.model import NO_VERIFICATION, Check, CheckOutcome, CheckResult, Verification
 
@@ -221,7 +221,8 @@ class CompletionGate:
 def failed_check(claim: CompletionClaim, result: CheckResult) -> str:
     assert claim.check is not None
     wrong = "" if claim.check.by_person else " If the check itself is wrong, give the item up and say so."
+    check = quoted(one_line(claim.check.description))
     return (
-        f"Not completed: {quoted(claim.title)} stays open. Its check failed: {quoted(claim.check.description)}\n\n"
+        f"Not completed: {quoted(claim.title)} stays open. Its check failed: {check}\n\n"
         f"{without_tags(visible_block(result.output))}\n\nFix what is wrong, then complete it again.{wrong}"
     )

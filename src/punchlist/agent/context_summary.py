@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import one_line, visible
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall, UserText
 
 MAX_ENTRIES: Final = 1_000
@@ -57,7 +57,7 @@ class ContextSummary:
         for message in messages:
             match message:
                 case UserText() if message.from_person:
-                    builder.requests.append(shortened(message.text, _MAX_TEXT))
+                    builder.requests.append(one_line(message.text, _MAX_TEXT))
                     # The person has read the questions.
                     builder.questions.clear()
                 case Reply(text=text) if text.strip():
@@ -108,7 +108,7 @@ class SummarySection:
         for number, line in enumerate(self.lines):
             if over <= 0:
                 break
-            self.lines[number] = shortened(line, _SHORT)
+            self.lines[number] = one_line(line, _SHORT)
             over -= len(line) - len(self.lines[number])
         return over
 
@@ -131,9 +131,9 @@ class _Builder:
         self._failures = dict(before.failures)
 
     def add_text(self, text: str) -> None:
-        self._notes.append(shortened(text, _MAX_TEXT))
+        self._notes.append(one_line(text, _MAX_TEXT))
         lines = [line.strip() for line in text.splitlines()]
-        self.questions += [shortened(line, _MAX_RESULT) for line in lines if line.endswith("?")]
+        self.questions += [one_line(line, _MAX_RESULT) for line in lines if line.endswith("?")]
 
     def add_result(self, call: RequestedCall | None, result: CallReturn) -> None:
         if result.tool == "TodoWrite" or result.tool.endswith("_todo"):
@@ -145,7 +145,7 @@ class _Builder:
         elif result.failed:
             _replace(self._failures, source, _first_lines(result.text, _MAX_RESULT))
         elif result.tool in _WRITES and isinstance(arguments, Mapping):
-            path = shortened(str(arguments.get("path", "")), _MAX_SOURCE)
+            path = one_line(str(arguments.get("path", "")), _MAX_SOURCE)
             self._failures.pop(source, None)
             self._files.pop(path, None)
             self._files[path] = None
@@ -180,14 +180,14 @@ def _newest(entries: dict[str, str]) -> dict[str, str]:
 def _shown(arguments: Mapping[str, Any] | str) -> str:
     """`src/app.py`, or `pattern=TODO path=src`."""
     if isinstance(arguments, str):
-        return shortened(arguments, _MAX_SOURCE)
+        return one_line(arguments, _MAX_SOURCE)
     values = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
         for name, value in arguments.items()
     }
     if len(values) == 1:
-        return shortened(next(iter(values.values())), _MAX_SOURCE)
-    return shortened(" ".join(f"{name}={value}" for name, value in values.items()), _MAX_SOURCE)
+        return one_line(next(iter(values.values())), _MAX_SOURCE)
+    return one_line(" ".join(f"{name}={value}" for name, value in values.items()), _MAX_SOURCE)
 
 
 def _command_end(result: CallReturn) -> str:
@@ -197,19 +197,13 @@ def _command_end(result: CallReturn) -> str:
     lines = list(_informative(result.text.splitlines()))
     rest = lines[1:] if problem else lines
     chosen = rest if len(rest) <= 3 else [rest[0], "…", *rest[-2:]]
-    return f"{status}; {shortened(' / '.join(chosen), _MAX_RESULT)}" if chosen else status
+    return f"{status}; {one_line(' / '.join(chosen), _MAX_RESULT)}" if chosen else status
 
 
 def _first_lines(text: str, limit: int) -> str:
-    return shortened(" / ".join(_informative(text.splitlines())), limit) or "(nothing)"
+    return one_line(" / ".join(_informative(text.splitlines())), limit) or "(nothing)"
 
 
 def _informative(lines: Iterable[str]) -> Iterable[str]:
     """Lines with at least one letter or digit."""
     return (line.strip() for line in lines if not _UNINFORMATIVE.fullmatch(line))
-
-
-def shortened(text: str, limit: int) -> str:
-    """One line of at most `limit` characters."""
-    line = visible(" ".join(text.split()))
-    return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -16,7 +16,7 @@ from punchlist.agent.continuation import Reason
 from punchlist.agent.resume import original_request
 from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import ChatEntry, StoredTurn
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import one_line
 from punchlist.models.model import Message, Reply, UserText
 
 WINDOW_SHARE: Final = 0.1
@@ -62,7 +62,7 @@ def turn_messages(entries: Sequence[ChatEntry], max_length: int = MAX_TEXT_LENGT
 def _ending(turn: StoredTurn) -> str:
     if turn.open:
         return "[This turn is not finished.]"
-    reason = visible(" ".join((turn.end_reason or "").split()))
+    reason = one_line(turn.end_reason or "")
     return "" if reason.partition(":")[0] == Reason.COMPLETED else f"[This turn ended as {reason}]"
 
 

@@ -18,7 +18,7 @@ from punchlist.agent.item_task import ItemExit, ItemTask
 from punchlist.agent.tool_execution import CHECK_SUFFIX
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.text import excerpt, visible, visible_block, without_tags
+from punchlist.kernel.text import one_line, visible_block, without_tags
 from punchlist.models.model import CallReturn, Message, Model, ModelError, ModelRequest, Reply, UserText
 from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext
 from punchlist.verification.goal import Goal
@@ -54,7 +54,7 @@ class GoalVerdict(NamedTuple):
 
 def after_verdict(verdict: GoalVerdict, earlier: Sequence[GoalVerdict]) -> Continue | Stop:
     """What follows from a verdict. Pure."""
-    text = excerpt(verdict.text, MAX_MISSING_LENGTH)
+    text = one_line(verdict.text, MAX_MISSING_LENGTH)
     match verdict.kind:
         case VerdictKind.MET:
             return Stop(Reason.COMPLETED, "nothing is open, and the goal is met")
@@ -179,7 +179,7 @@ class GoalJudge:
             ran = await self._checks.run(check, f"{new_id()}{CHECK_SUFFIX}", signal)
             if ran.result is None or ran.result.outcome is CheckOutcome.NOT_RUN:
                 why = ran.result.output if ran.result else "; ".join(ran.waiting)
-                return GoalVerdict(VerdictKind.NONE, f"{visible(check.description)} was not run: {why}")
+                return GoalVerdict(VerdictKind.NONE, f"{one_line(check.description)} was not run: {why}")
             if ran.result.outcome is CheckOutcome.FAILED:
                 return GoalVerdict(VerdictKind.NOT_YET, f"This check fails: {check.description}\n\n{ran.result.output}")
         return None

@@ -15,7 +15,7 @@ from punchlist.agent.prompts import DRIVE_ITEM, item_prompt, plan_lines
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotFound, PunchlistError
-from punchlist.kernel.text import excerpt, quoted
+from punchlist.kernel.text import one_line, quoted
 from punchlist.plan.lifecycle import ConditionKind, PlanAction
 from punchlist.plan.model import NewCondition, NewTodo
 from punchlist.plan.validation import MAX_TITLE_LENGTH
@@ -59,7 +59,7 @@ class ItemRunner:
         if result.exit is not ItemExit.FINISHED:
             return None
         return (
-            f"{quoted(item.title)} was finished in a separate context: {excerpt(result.text, MAX_FAILURE_LENGTH)}\n\n"
+            f"{quoted(item.title)} was finished in a separate context: {one_line(result.text, MAX_FAILURE_LENGTH)}\n\n"
             "Continue with the next open item; if none is left, answer the user."
         )
 
@@ -78,7 +78,7 @@ class ItemRunner:
             if result.exit in (ItemExit.FINISHED, ItemExit.NEEDS_PERSON):
                 return None
             refusals += result.exit is ItemExit.CANNOT
-            failures.append(excerpt(result.text, MAX_FAILURE_LENGTH))
+            failures.append(one_line(result.text, MAX_FAILURE_LENGTH))
             if refusals >= MAX_REFUSALS:
                 break
         await self._skip(item, failures)
@@ -89,7 +89,8 @@ class ItemRunner:
         verification = todo.verified() if todo else await self._checklist_verification(item)
         task = ItemTask(item, verification, todo.context if todo else "", goal)
         plan = await self._call(self._runtime.plans.snapshot, self._scope)
-        prompt = item_prompt(goal, plan.todos, item, todo, task.verification.check, failures)
+        answers = plan.answers.get(item.id, ())
+        prompt = item_prompt(goal, plan.todos, item, todo, task.verification.check, failures, answers)
         result = await self._runner.run(self._worker, prompt, resumed=resumed, item=task)
         if result.reason is Reason.COMPLETED and task.exit is not None:
             return await self._leave(item, task)
@@ -141,7 +142,7 @@ class ItemRunner:
             elif task.exit is ItemExit.NEEDS_PERSON:
                 if item.list != "plan":
                     return ItemResult(ItemExit.CANNOT, f"It needs an answer of a person: {task.text}")
-                question = NewCondition(ConditionKind.PERSON, excerpt(task.text, 1_000))
+                question = NewCondition(ConditionKind.PERSON, one_line(task.text, 1_000))
                 await self._call(plans.wait, scope, item.id, question)
         except PunchlistError as problem:
             return ItemResult(None, str(problem))
@@ -156,7 +157,7 @@ class ItemRunner:
                 await self._call(self._runtime.plans.end, self._scope, item.id, why, PlanAction.CANCEL)
             else:
                 cancel = self._runtime.checklists.cancel
-                await self._call(cancel, self._scope, item.id, excerpt(why, 500), reason="drive")
+                await self._call(cancel, self._scope, item.id, one_line(why, 500), reason="drive")
 
 
 def _item_agent(agent: AgentDefinition) -> AgentDefinition:
@@ -182,8 +183,7 @@ def _item_agent(agent: AgentDefinition) -> AgentDefinition:
 
 
 def _title(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_TITLE_LENGTH else f"{line[: MAX_TITLE_LENGTH - 1]}…"
+    return one_line(text, MAX_TITLE_LENGTH)
 
 
 def _is_outage(result: TurnResult) -> bool:

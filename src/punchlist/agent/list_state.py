@@ -16,10 +16,10 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import turn_stream
 from punchlist.errors import StoreDamaged
-from punchlist.kernel.text import excerpt, quoted, visible, without_tags
+from punchlist.kernel.text import one_line, visible, without_tags
 from punchlist.plan import repository as plan_repository
-from punchlist.plan.lifecycle import OPEN, ConditionKind, PlanStatus
-from punchlist.plan.model import ConditionAnswer, PlanSnapshot, TurnTodo, plan_stream
+from punchlist.plan.lifecycle import OPEN, PlanStatus
+from punchlist.plan.model import PlanSnapshot, TurnTodo, plan_stream
 from punchlist.storage.store import Store, Transaction
 from punchlist.verification.model import CheckOutcome, Verification
 
@@ -202,11 +202,6 @@ def _plan_items(plan: PlanSnapshot) -> list[ListItem]:
     return [ListItem(todo.title, todo.status, notes.get(todo.id, ""), todo.id) for todo in plan.todos]
 
 
-def _answer(answer: ConditionAnswer) -> str:
-    what = "answer to" if answer.kind is ConditionKind.PERSON else "result of"
-    return f"{what} {quoted(answer.subject)}: {visible(answer.text)}"
-
-
 def _plan_text(plan: PlanSnapshot) -> str:
     """The open items by number, the current one in full."""
     if not plan.todos:
@@ -220,10 +215,10 @@ def _plan_text(plan: PlanSnapshot) -> str:
         if current is not None and current.id == todo.id:
             lines += [f"    {line}" for line in _in_full(todo)]
         if todo.outcome is not None:
-            lines.append(f"    its worker has reported: {excerpt(todo.outcome, MAX_REPORT_LENGTH)}")
+            lines.append(f"    its worker has reported: {one_line(todo.outcome, MAX_REPORT_LENGTH)}")
         if waits := _waits(plan, todo):
             lines.append(f"    waits for {waits}")
-        lines += [f"    {_answer(answer)}" for answer in plan.answers.get(todo.id, ())]
+        lines += [f"    {answer.description}" for answer in plan.answers.get(todo.id, ())]
     if len(left) > MAX_SHOWN:
         lines.append(f"… and {len(left) - MAX_SHOWN} more")
     return "\n".join(lines)
@@ -248,16 +243,16 @@ def _check_lines(verification: Verification) -> list[str]:
     failed = result is not None and result.outcome is CheckOutcome.FAILED
     if check is None or not (check.by_person or verification.copied_from or failed):
         return []
-    lines = [f"check: {excerpt(check.description, MAX_REPORT_LENGTH)}"]
+    lines = [f"check: {one_line(check.description, MAX_REPORT_LENGTH)}"]
     if result is not None and failed:
-        lines.append(f"it failed last time: {visible(' '.join(result.output.split())[-MAX_REPORT_LENGTH:])}")
+        lines.append(f"it failed last time: {one_line(result.output)[-MAX_REPORT_LENGTH:]}")
     return lines
 
 
 def _in_full(todo: TurnTodo) -> list[str]:
     lines = _check_lines(todo.verified())
     if todo.context:
-        lines.append(f"context: {excerpt(todo.context, MAX_CONTEXT_LENGTH)}")
+        lines.append(f"context: {one_line(todo.context, MAX_CONTEXT_LENGTH)}")
     if todo.completion_criteria:
-        lines.append(f"done when: {excerpt(todo.completion_criteria, MAX_CONTEXT_LENGTH)}")
+        lines.append(f"done when: {one_line(todo.completion_criteria, MAX_CONTEXT_LENGTH)}")
     return lines

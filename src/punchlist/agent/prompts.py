@@ -15,9 +15,9 @@ from typing import Final
 
 from punchlist.agent.continuation import OpenItem, next_item
 from punchlist.checklist.render import GUIDANCE as CHECKLIST
-from punchlist.kernel.text import excerpt, quoted, visible, visible_block, without_tags
+from punchlist.kernel.text import one_line, quoted, visible, visible_block, without_tags
 from punchlist.plan.lifecycle import OPEN, PlanStatus
-from punchlist.plan.model import TurnTodo
+from punchlist.plan.model import ConditionAnswer, TurnTodo
 from punchlist.trust import Trust, UnsafeFile, read_regular
 from punchlist.verification.model import Check
 
@@ -118,7 +118,7 @@ def plan_lines(todos: Sequence[TurnTodo]) -> list[str]:
     marks = {PlanStatus.COMPLETED: "x", PlanStatus.CANCELLED: "-", PlanStatus.IN_PROGRESS: ">"}
     return [
         f"{todo.priority + 1}. [{marks.get(todo.status, ' ')}] {visible(todo.title)}"
-        + (f": {excerpt(todo.outcome, MAX_OUTCOME_LENGTH)}" if todo.outcome and todo.status not in OPEN else "")
+        + (f": {one_line(todo.outcome, MAX_OUTCOME_LENGTH)}" if todo.outcome and todo.status not in OPEN else "")
         for todo in todos
     ]
 
@@ -130,6 +130,7 @@ def item_prompt(
     todo: TurnTodo | None,
     check: Check | None,
     failures: Sequence[str],
+    answers: Sequence[ConditionAnswer] = (),
 ) -> str:
     """The request of an agent that works on one item (V5)."""
     parts = [f"The whole request, for context:\n\n{goal}"]
@@ -141,7 +142,8 @@ def item_prompt(
     if todo is not None and todo.completion_criteria:
         own.append(f"Done when: {todo.completion_criteria}")
     if check is not None:
-        own.append(f"Its check, which is run when you finish: {visible(check.description)}")
+        own.append(f"Its check, which is run when you finish: {one_line(check.description)}")
+    own += [f"Received: {answer.description}" for answer in answers]
     parts.append("\n".join(own))
     if failures:
         tried = "\n".join(f"- {failure}" for failure in failures)

@@ -19,7 +19,7 @@ from punchlist.conversations.model import Message as StoredMessage
 from punchlist.conversations.model import MessageRole, StoredTurn, TurnScope
 from punchlist.errors import NotFound
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import one_line
 from punchlist.models.model import CallReturn, Message, Reply, Usage
 from punchlist.plan.lifecycle import OPEN
 from punchlist.storage.async_bridge import make_bridge
@@ -173,7 +173,7 @@ def resume_prompt(request: str, end_reason: str, open: Sequence[OpenItem]) -> st
     request = original_request(request)
     taken_over = f" Its {len(open)} open items are on your list." if open else ""
     return (
-        f"{_CONTINUES}The previous turn ended ({visible(end_reason)}).{taken_over} First check what is already done, "
+        f"{_CONTINUES}The previous turn ended ({one_line(end_reason)}).{taken_over} First check what is already done, "
         f"then finish the rest.{_REQUEST}{request}"
     )
 

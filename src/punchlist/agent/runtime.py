@@ -39,7 +39,7 @@ from punchlist.agent.take_over import take_over_items
 from punchlist.agent.telemetry import Telemetry
 from punchlist.agent.tool_execution import ToolExecution
 from punchlist.agent.tool_offers import tool_offers
-from punchlist.agent.transcript import TurnLog, single_line
+from punchlist.agent.transcript import TurnLog
 from punchlist.agent.turn import Turn
 from punchlist.agent.turn_model import TurnDeps, TurnRequest, TurnResult, keeps_own_list, plan_scope
 from punchlist.agent.work_log import WorkLog
@@ -51,7 +51,7 @@ from punchlist.conversations.turn_writer import TurnAlreadyEnded, TurnWriter
 from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBusy, StoreUnavailable
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.processes import current_process
-from punchlist.kernel.text import raw_problem
+from punchlist.kernel.text import one_line, raw_problem
 from punchlist.models.model import Message, Model, Usage
 from punchlist.plan.lifecycle import OPEN
 from punchlist.plan.service import Plans
@@ -161,7 +161,7 @@ class AgentRuntime:
                 raise
             # A turn that no process works on must not look as if it were running.
             with suppress(PunchlistError):
-                await make_bridge(self.site.store)(writer.end, [], single_line(f"{Reason.ERROR}: {error}"))
+                await make_bridge(self.site.store)(writer.end, [], one_line(f"{Reason.ERROR}: {error}"))
             raise
         finally:
             if self.telemetry is not None:

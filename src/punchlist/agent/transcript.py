@@ -31,7 +31,7 @@ from punchlist.conversations.turn_writer import TurnWriter, check_content
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import Clock, timestamp
 from punchlist.kernel.events import compact_encoder
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import one_line
 from punchlist.models.model import (
     CallReturn,
     FinishReason,
@@ -146,11 +146,6 @@ def _goal_text(row: StoredMessage) -> str:
         raise StoreDamaged.not_as_written(f"Message {row.id!r}") from error
 
 
-def single_line(reason: str) -> str:
-    """End reasons can come from providers, so control characters are made visible."""
-    return visible(" ".join(reason.split()))
-
-
 class TurnLog:
     def __init__(self, writer: TurnWriter, calls: BatchWriter, bridge: AsyncBridge, clock: Clock) -> None:
         self._writer = writer
@@ -216,14 +211,14 @@ class TurnLog:
 
     async def suspend(self, why: str) -> None:
         await self._calls.flushed()
-        await self._bridge(self._writer.suspend, self._unwritten, single_line(why))
+        await self._bridge(self._writer.suspend, self._unwritten, one_line(why))
         self._unwritten = []
 
     async def end(self, reason: Reason, why: str, ending: str) -> None:
         """`ending` is stored for later turns; it is empty if nothing is left."""
         await self._calls.flushed()
         messages = [*self._unwritten, *([NewMessage("system", ENDING, ending)] if ending else [])]
-        await self._bridge(self._writer.end, messages, single_line(f"{reason}: {why}"))
+        await self._bridge(self._writer.end, messages, one_line(f"{reason}: {why}"))
         self._unwritten = []
 
     async def read(self) -> Sequence[StoredMessage]:

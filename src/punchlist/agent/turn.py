@@ -44,7 +44,7 @@ from punchlist.agent.turn_model import TurnDeps, TurnResult
 from punchlist.errors import PunchlistError
 from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled, sleep_unless_cancelled
 from punchlist.kernel.ids import new_id
-from punchlist.kernel.text import visible, visible_block
+from punchlist.kernel.text import one_line, visible, visible_block
 from punchlist.models.model import (
     CallReturn,
     FinishReason,
@@ -392,7 +392,7 @@ class Turn:
         decision = await self._deps.judge.decide(self._answer.text, self._signal)
         met = isinstance(decision, Stop) and decision.reason is Reason.COMPLETED
         await self._read_lists()
-        self.note("the goal is met" if met else f"the goal is not met yet: {visible(self.missing)}")
+        self.note("the goal is met" if met else f"the goal is not met yet: {one_line(self.missing)}")
         return decision
 
     async def report(self, reason: Reason, why: str) -> None:

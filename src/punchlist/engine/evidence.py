@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from punchlist.agent.context_summary import ContextSummary, SummarySection, shortened
+from punchlist.agent.context_summary import ContextSummary, SummarySection
 from punchlist.agent.definitions import LEAD
 from punchlist.agent.work_log import LIST_TOOLS
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import StoredTurn
+from punchlist.kernel.text import one_line
 from punchlist.missions import repository as mission_repository
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
 from punchlist.plan import repository as plan_repository
@@ -104,9 +105,9 @@ def _arguments(stored: str) -> Any:
 def _check_lines(todos: Iterable[TurnTodo]) -> list[str]:
     verified = [(todo, todo.verified()) for todo in todos if todo.verification is not None]
     lines = [
-        f"“{shortened(todo.title, 80)}” `{shortened(verification.check.description, 120)}`: "
+        f"“{one_line(todo.title, 80)}” `{one_line(verification.check.description, 120)}`: "
         f"{verification.result.outcome if verification.result is not None else 'not run'}"
         for todo, verification in verified
         if verification.check is not None
     ]
-    return [shortened(line, _MAX_LINE) for line in lines[-MAX_CHECKS:]]
+    return [one_line(line, _MAX_LINE) for line in lines[-MAX_CHECKS:]]

@@ -58,6 +58,12 @@ def without_tags(text: str) -> str:
     return _TAG.sub("‹", text)
 
 
+def one_line(text: str, limit: int | None = None) -> str:
+    """`text` of several lines on one: `visible`, with a blank for all white space between two words."""
+    line = visible(" ".join(text.split()))
+    return line if limit is None or len(line) <= limit else line[: limit - 1] + ELLIPSIS
+
+
 def excerpt(text: str, limit: int = 60) -> str:
     """The beginning of `text`, escaped, for an error message."""
     shown = visible(text[: limit + 1])

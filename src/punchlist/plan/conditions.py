@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from punchlist.kernel.clock import parse_timestamp
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import one_line, visible
 from punchlist.plan.lifecycle import OPEN, RESOLVABLE, ConditionKind, ConditionStatus, PlanStatus
 from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo, quoted_title, title_with_id
 
@@ -205,7 +205,7 @@ def cancellation_notes(todos: Sequence[TurnTodo], conditions: Iterable[Condition
         todo = by_id.get(condition.todo_id)
         other = by_id.get(condition.subject) if condition.kind is ConditionKind.TODO else None
         if todo is not None and todo.status in OPEN and other is not None and other.status is PlanStatus.CANCELLED:
-            note = f"{title_with_id(other)}, which this waited for, was cancelled: {visible(other.outcome)}"
+            note = f"{title_with_id(other)}, which this waited for, was cancelled: {one_line(other.outcome or '')}"
             found.setdefault(todo.id, []).append(note)
     return found
 

@@ -12,7 +12,7 @@ from punchlist.conversations.model import TurnScope
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.events import Actor, Change, Role
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import one_line, quoted, visible
 from punchlist.plan.lifecycle import ConditionKind, ConditionStatus, PlanAction, PlanStatus
 from punchlist.verification.model import NO_VERIFICATION, Check, Verification, decode
 
@@ -234,6 +234,12 @@ class ConditionAnswer(NamedTuple):
     kind: ConditionKind
     subject: str
     text: str
+
+    @property
+    def description(self) -> str:
+        """One line for models."""
+        what = "answer to" if self.kind is ConditionKind.PERSON else "result of"
+        return f"{what} {quoted(self.subject)}: {one_line(self.text)}"
 
 
 @dataclass(frozen=True, slots=True)

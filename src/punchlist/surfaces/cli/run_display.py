@@ -16,7 +16,7 @@ from punchlist.agent import events
 from punchlist.agent.list_state import ListItem
 from punchlist.agent.turn_model import TurnResult
 from punchlist.checklist.render import MAX_LINES_PER_ITEM
-from punchlist.kernel.text import visible
+from punchlist.kernel.text import one_line, visible
 from punchlist.models.model import REPLY_BROKEN
 from punchlist.surfaces.cli import run_lines
 from punchlist.surfaces.cli.context import echo, supports_ansi, supports_color, terminal_height, terminal_width
@@ -68,7 +68,7 @@ class RunDisplay(RunOutput):
         self._show_top(event)
 
     def note(self, text: str) -> None:
-        self._print(f"· {fit_line(visible(text), MAX_LINE_LENGTH)}")
+        self._print(f"· {fit_line(one_line(text), MAX_LINE_LENGTH)}")
 
     def pause(self) -> None:
         self._area.erase()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import Reason
-from punchlist.kernel.text import excerpt, visible
+from punchlist.kernel.text import one_line, visible
 from punchlist.surfaces.cli.context import CliContext, echo_error, echo_json
 from punchlist.verification.model import CheckOutcome, Mark
 from punchlist.views.turn_items import TurnItem, all_cancelled, turn_items
@@ -123,7 +123,7 @@ def _unproven(items: Sequence[TurnItem]) -> str:
         if item["status"] != "completed" or item["mark"] == Mark.ACCEPTED:
             continue
         if result.get("outcome") == CheckOutcome.NOT_RUN:
-            lines.append(f"\n- {visible(item['title'])}: its check was not run: {excerpt(result['output'], 200)}")
+            lines.append(f"\n- {visible(item['title'])}: its check was not run: {one_line(result['output'], 200)}")
         elif item["mark"] == Mark.CLAIMED:
             lines.append(f"\n- {visible(item['title'])}: no tool call was made for it")
     return f"Completed, but not proven:{''.join(lines)}" if lines else ""
@@ -133,7 +133,7 @@ def _cancelled(items: Sequence[TurnItem]) -> str:
     cancelled = [item for item in items if item["status"] == "cancelled"]
     if not cancelled:
         return ""
-    reasons = "".join(f"\n- {visible(item['title'])}: {visible(_reason(item))}" for item in cancelled)
+    reasons = "".join(f"\n- {visible(item['title'])}: {one_line(_reason(item))}" for item in cancelled)
     if len(cancelled) < len(items):
         return f"{len(cancelled)} of {len(items)} items were cancelled:{reasons}"
     which = "its only item was" if len(items) == 1 else f"all {len(items)} items were"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.checklist.render import ICONS, NO_TODOS, render_frame
-from punchlist.kernel.text import excerpt, visible
+from punchlist.kernel.text import one_line, visible
 from punchlist.surfaces.cli.context import format_time, supports_color
 from punchlist.verification.model import CheckOutcome
 
@@ -85,7 +85,7 @@ def _label(item: NumberedTodo, both: bool) -> str:
     if item.claim:
         notes.append(f"claimed by {item.claim.holder} until {format_time(item.claim.lease_until)}")
     if item.outcome:
-        notes.append(excerpt(item.outcome, MAX_OUTCOME_LENGTH))
+        notes.append(one_line(item.outcome, MAX_OUTCOME_LENGTH))
     if both and item.list == "checklist":
         notes.append("checklist")
     return visible(" ".join(item.label.split("\n")) + (f" ({', '.join(notes)})" if notes else ""))
@@ -99,7 +99,7 @@ def _verification_notes(item: NumberedTodo) -> list[str]:
     if check is None or not item.is_open:
         return []
     failed = " failed" if result is not None and result.outcome is CheckOutcome.FAILED else ""
-    return [f"check{failed}: {excerpt(check.description, MAX_CHECK_LENGTH)}"]
+    return [f"check{failed}: {one_line(check.description, MAX_CHECK_LENGTH)}"]
 
 
 def _progress(todos: TodoList) -> str:

@@ -86,6 +86,28 @@ def test_forty_two_findings_are_there_after_three_compactions_and_more(rehearse:
         assert every_call_has_one_result(request.messages)
 
 
+def test_outcomes_of_ended_items_outlast_compactions(rehearse: Rehearse) -> None:
+    ends = [
+        calls(
+            ("find_files", {"pattern": f"{n}.*"}),
+            ("complete_todo", {"todoId": n, "outcome": f"Part {n} has\nthe value {n * n + 7}."}),
+        )
+        for n in range(1, 29)
+    ]
+    fails = [calls(("complete_todo", {"todoId": 29, "outcome": "No part 29.", "status": "failed"}))] * 2
+    drops = calls(("complete_todo", {"todoId": 30, "outcome": "Not\nneeded.", "status": "cancelled"}))
+    titles = [f"Look at part {n}" for n in range(1, 31)]
+    scene = rehearse(plans(*titles), *ends, *fails, drops, *[calls(("list_todo", {}))] * 4, says("See above."))
+    scene.limits(base_iterations=99, max_iterations=99)
+    scene.agent = replace(scene.agent, compact_after=12)
+    assert scene.run(GOAL).reason is Reason.COMPLETED
+    assert len(compactions(scene)) >= 3
+    last = whole(scene.asked[-1])
+    assert [n for n in range(1, 29) if f"Look at part {n}: Part {n} has the value {n * n + 7}." not in last] == []
+    assert "- Look at part 29 (cancelled): Skipped after two attempts: No part 29." in last
+    assert "- Look at part 30 (cancelled): Not needed." in last
+
+
 def test_a_turn_is_compacted_before_the_window_is_full_and_goes_on_to_its_end(
     rehearse: Rehearse, tmp_path: Path
 ) -> None:

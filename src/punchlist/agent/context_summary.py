@@ -2,11 +2,12 @@
 
 It is built from the messages themselves, without a model, so it cannot invent anything, and it is cumulative:
 `extended` keeps what earlier messages brought. Text that the loop wrote (continuations, reminders) is dropped,
-and so are the list tools, whose result is the list at the end of each request.
+and so are the list tools, whose result is the list at the end of each request. That list has no outcomes of items
+that have ended, so the summary keeps them.
 
 The rendered text is bounded. Over the limit, the oldest findings, commands and failures become shorter, then
-they are left out; the agent's own texts, the person's messages and open questions follow only if that is not
-enough.
+they are left out; outcomes, the agent's own texts, the person's messages and open questions follow only if that is
+not enough.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from punchlist.agent.work_log import LIST_TOOLS, result_fields
 from punchlist.kernel.text import one_line, visible
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall, UserText
+from punchlist.plan.lifecycle import PlanStatus
 
 MAX_ENTRIES: Final = 1_000
 """Of one section."""
@@ -49,6 +52,8 @@ class ContextSummary:
     files: tuple[str, ...] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Mapping[str, str] = field(default_factory=dict)
+    """How items of the plan ended, by id."""
     questions: tuple[str, ...] = ()
 
     def extended(self, messages: Sequence[Message]) -> ContextSummary:
@@ -73,6 +78,7 @@ class ContextSummary:
             SummarySection("Failed", [f"{source}: {why}" for source, why in self.failures.items()]),
             SummarySection("Commands", [f"{command}: {ended}" for command, ended in self.commands.items()]),
             SummarySection("Files changed", list(self.files)),
+            SummarySection("Items that have ended", list(self.outcomes.values())),
             SummarySection("What you said", list(self.notes)),
             SummarySection("Messages of the person", list(self.requests)),
             SummarySection("Open questions", list(self.questions)),
@@ -129,6 +135,7 @@ class _Builder:
         self._files = dict.fromkeys(before.files)
         self._commands = dict(before.commands)
         self._failures = dict(before.failures)
+        self._outcomes = dict(before.outcomes)
 
     def add_text(self, text: str) -> None:
         self._notes.append(one_line(text, _MAX_TEXT))
@@ -136,7 +143,9 @@ class _Builder:
         self.questions += [one_line(line, _MAX_RESULT) for line in lines if line.endswith("?")]
 
     def add_result(self, call: RequestedCall | None, result: CallReturn) -> None:
-        if result.tool == "TodoWrite" or result.tool.endswith("_todo"):
+        if result.tool == "complete_todo" and not result.failed:
+            self._add_outcome(result_fields(result.text))
+        if result.tool in LIST_TOOLS:
             return
         arguments: Mapping[str, Any] | str = call.arguments if call is not None else {}
         source = f"{visible(result.tool)} {_shown(arguments)}".strip()
@@ -154,6 +163,13 @@ class _Builder:
             limit = _MAX_TEXT if result.tool in _REPORTS else _MAX_RESULT
             _replace(self._findings, source, _first_lines(result.text, limit))
 
+    def _add_outcome(self, ended: Mapping[str, Any]) -> None:
+        how = {PlanStatus.COMPLETED: "", PlanStatus.CANCELLED: " (cancelled)"}.get(ended.get("status", ""))
+        # A failed item that is tried again has not ended.
+        if how is not None:
+            line = f"{one_line(str(ended.get('title')))}{how}: {one_line(str(ended.get('outcome')), _MAX_RESULT)}"
+            _replace(self._outcomes, str(ended.get("id")), line)
+
     def build(self, added: int) -> ContextSummary:
         return ContextSummary(
             self._messages + added,
@@ -163,6 +179,7 @@ class _Builder:
             tuple(list(self._files)[-MAX_ENTRIES:]),
             _newest(self._commands),
             _newest(self._failures),
+            _newest(self._outcomes),
             tuple(self.questions[-MAX_ENTRIES:]),
         )
 

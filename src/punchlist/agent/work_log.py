@@ -24,6 +24,8 @@ _CHANGES: Final = {"write_file": "path", "edit_file": "path"}
 _SUMMARY: Final = {"run_command": "command", "read_file": "path", "delegate": "mission", **_CHANGES}
 """Tools that are best described by one of their arguments."""
 
+_DECODER: Final = json.JSONDecoder()
+
 
 class _Step(NamedTuple):
     reply: int
@@ -91,8 +93,8 @@ class WorkLog:
     def _list_step(self, call: RequestedCall, result: CallReturn) -> _Step:
         if call.tool == CHECKLIST_TOOL:
             return self._checklist_step(call.arguments)
-        item = _result_id(result.text)
-        if item is None or call.tool not in ("start_todo", "complete_todo"):
+        item = result_fields(result.text).get("id")
+        if not isinstance(item, str) or call.tool not in ("start_todo", "complete_todo"):
             return _Step(self._reply)
         named = frozenset({item})
         return _Step(self._reply, starts=named) if call.tool == "start_todo" else _Step(self._reply, ends=named)
@@ -125,14 +127,13 @@ def _key(arguments: Mapping[str, Any] | str) -> str:
         return repr(arguments)
 
 
-def _result_id(text: str) -> str | None:
-    """The id in the result of a plan tool."""
+def result_fields(text: str) -> Mapping[str, Any]:
+    """The fields in the result of a plan tool; notes may follow them."""
     try:
-        found = json.loads(text)
-    except ValueError:
-        return None
-    item = found.get("id") if isinstance(found, dict) else None
-    return item if isinstance(item, str) else None
+        found, _ = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _statuses(arguments: Mapping[str, Any] | str) -> dict[str, ChecklistStatus]:

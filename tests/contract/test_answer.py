@@ -24,9 +24,19 @@ def test_a_report_written_before_the_last_mark_is_part_of_the_answer(rehearse: R
 
 
 @pytest.mark.spec("C13")
-def test_work_after_an_early_text_makes_it_outdated(rehearse: Rehearse) -> None:
-    scene = rehearse(plans("Look"), says("Nothing found so far."), completes(0), says("Found it."))
-    assert scene.run().text == "Found it."
+@pytest.mark.parametrize("work", [("write_file", {"path": "x", "content": "x"}), ("run_command", {"command": "true"})])
+def test_work_after_an_early_text_makes_it_outdated(rehearse: Rehearse, work: tuple[str, Any]) -> None:
+    scene = rehearse(plans("Look"), says("Nothing is written so far."), calls(work, claims(0)), says("Written."))
+    assert scene.run().text == "Written."
+
+
+@pytest.mark.spec("C13", "V1")
+def test_a_report_outlasts_the_question_about_an_item_that_was_left_unmarked(rehearse: Rehearse) -> None:
+    marks, looks = calls(claims(1)), calls(("list_directory", {}), claims(1))
+    scene = rehearse(plans("A", "B"), completes(0), says(REPORT), marks, looks, says("Done."))
+    ended = scene.run()
+    assert "no tool call has succeeded for “B”" in str(scene.asked[4].messages)
+    assert (ended.reason, ended.text) == (Reason.COMPLETED, f"{REPORT}\n\nDone.")
 
 
 @pytest.mark.spec("C13")
@@ -39,6 +49,9 @@ def test_a_model_that_leaves_its_answer_empty_is_asked_for_it(rehearse: Rehearse
         assert (ended.reason, ended.iterations, ended.last_text) == (Reason.ERROR, 3, "")
     other = call.replace("read_file", "Ann")
     assert rehearse(says(other)).run().text == other
+    # An announcement answers nothing.
+    lines = [plans("Look"), says("I'll look now."), completes(0), says(""), says("Done.")]
+    assert rehearse(*lines).run().text == "Done."
     # The texts before are the answer, if the model adds nothing to them.
     ended = rehearse(plans("Look"), says(REPORT), completes(0), *[says("")] * 3).run()
     assert ended.reason is Reason.COMPLETED
@@ -58,8 +71,19 @@ def reply(text: str, *tools: str) -> Reply:
         ([reply("I'll continue with the rest."), reply("Done.")], "Done."),
         ([reply(REPORT), reply(f"{REPORT}\n\nAll items are marked.")], f"{REPORT}\n\nAll items are marked."),
         ([reply("Reading.", "read_file")], "Reading."),
+        ([reply(REPORT), reply("", "read_file", "complete_todo"), reply("Done.")], f"{REPORT}\n\nDone."),
+        ([reply(REPORT), reply("", "edit_file"), reply("Done.")], "Done."),
     ],
-    ids=["list calls between", "short beside a call", "long beside a call", "announcement", "repeated", "only calls"],
+    ids=[
+        "list calls between",
+        "short beside a call",
+        "long beside a call",
+        "announcement",
+        "repeated",
+        "only calls",
+        "reading between",
+        "writing between",
+    ],
 )
 def test_which_texts_are_the_answer(replies: list[Reply], answer: str) -> None:
     text = AnswerText()

@@ -9,11 +9,13 @@ from collections.abc import Collection
 from typing import Final
 
 from punchlist.agent.continuation import Limits, Reason, TurnCounters
+from punchlist.agent.definitions import READ_TOOLS
 from punchlist.agent.work_log import LIST_TOOLS
 from punchlist.models.model import CallReturn, Message, ModelRequest, Reply, UserText
 
 SUBSTANTIAL: Final = 200
 """Characters from which a text beside list calls counts as a part of the answer: shorter ones announce the calls."""
+_NO_CHANGE: Final = LIST_TOOLS | {*READ_TOOLS}
 _CALL: Final = re.compile(r"(?:```(?:json)?|<tool_call>)?\s*(\{.*\})\s*(?:```|</tool_call>)?", re.DOTALL)
 _ANNOUNCEMENT: Final = re.compile(
     r"(?:I'll|I’ll|I will|I am going to|I'm going to|Let me|Next)\b[^\n]{0,100}", re.IGNORECASE
@@ -38,7 +40,11 @@ def is_call_as_text(text: str, tools: Collection[str]) -> bool:
 
 
 class AnswerText:
-    """Texts since the last work. A report that was written while an item was still unmarked is part of the answer."""
+    """Texts since the last work that can have changed anything.
+
+    A report that was written while an item was still unmarked is part of the answer, whatever is marked or read after
+    it, and whatever is said then.
+    """
 
     def __init__(self, text: str = "") -> None:
         self._parts: list[str] = []
@@ -46,7 +52,7 @@ class AnswerText:
 
     def add(self, reply: Reply) -> None:
         works = any(call.tool not in LIST_TOOLS for call in reply.calls)
-        if works:
+        if any(call.tool not in _NO_CHANGE for call in reply.calls):
             self._parts.clear()
         text = reply.text.strip()
         if not text:
@@ -59,7 +65,7 @@ class AnswerText:
     @property
     def is_empty(self) -> bool:
         """No text answers the request: at most, texts beside calls announced them."""
-        return not self._parts
+        return all(map(_announces, self._parts))
 
     @property
     def text(self) -> str:

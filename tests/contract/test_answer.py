@@ -110,6 +110,17 @@ def test_the_model_is_warned_before_the_limit_and_reports_at_it_without_tools(re
     assert not any(isinstance(message, Reply) and message.calls for message in last.messages)
 
 
+@pytest.mark.spec("T9", "T11")
+def test_the_report_at_a_limit_is_written_with_the_list_in_view(rehearse: Rehearse) -> None:
+    scene = rehearse(plans("Look", "Write"), completes(0), says("Look is done.")).limits(
+        base_iterations=2, max_iterations=2
+    )
+    assert scene.run().reason is Reason.CAPPED
+    asked, state = scene.asked[-1].messages[-2:]
+    assert "You have no tools any more" in asked.text
+    assert state.text == "<state>\nPlan: 1 of 2 items ended.\n2. [ ] Write\n</state>"
+
+
 @pytest.mark.spec("T9", "T13")
 @pytest.mark.parametrize("name", ["supervisor", "coder"])
 def test_the_fixed_part_of_a_request_is_small(rehearse: Rehearse, name: str) -> None:

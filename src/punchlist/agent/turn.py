@@ -409,11 +409,13 @@ class Turn:
         With `fallback`, that is the answer then, and the model sees only the user's request and the prompt.
         """
         await self._add_message(prompt, FINAL)
-        log, model, request = self._deps.log, self._deps.model, report_request(self._context.request(""))
+        log, model = self._deps.log, self._deps.model
+        state = state_text(self._lists.text) if fallback is None else ""
+        request = report_request(self._context.request(state))
         if fallback is not None:
             self._answer = AnswerText(fallback)
             request = replace(request, messages=[UserText(self.goal), UserText(prompt)])
-        log.request_sent(model.name, request, "")
+        log.request_sent(model.name, request, state)
         try:
             reply = await run_unless_cancelled(self._signal, model.ask(request, self._on_text))
         except ModelError as error:

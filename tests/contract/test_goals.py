@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, says
+from tests.contract.test_loop_hostile import resume
 
 from punchlist.agent.continuation import Continue, Reason, Stop
 from punchlist.agent.events import AgentEvent, TurnStarted
 from punchlist.agent.goals import MAX_VERDICTS, GoalVerdict, VerdictKind, after_verdict, goal_from
 from punchlist.agent.turn_model import TurnResult
+from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.conversations.model import Scope
 from punchlist.kernel.events import Actor, Role
 from punchlist.verification.goal import Goal
@@ -46,6 +48,29 @@ def test_what_the_judge_misses_goes_back_to_the_agent(rehearse: Rehearse) -> Non
         "give_verdict",
     }
     assert "There is no verdict yet" in str(asked[2].messages)
+
+
+@pytest.mark.spec("V3", "T14")
+def test_the_judge_sees_request_and_list_also_after_a_restart(rehearse: Rehearse) -> None:
+    """Of a turn that waited, and of one that ended and is continued by another."""
+    waits = calls(("create_todo", {"items": [{"title": "Ask", "blockedBy": [{"person": "Which?"}]}]}))
+    ends = calls(("list_directory", {}), ("complete_todo", {"todoId": 1, "outcome": "It\nis red."}))
+    judge = [verdict("unachievable", "No README.")]
+    scene = rehearse(waits, says("I wait."), ends, says("Done."), *[says("Again.")] * 2, judge=judge)
+    assert run(scene).reason is Reason.WAITING
+    (held,) = scene.runtime.plans.open_conditions("s")
+    scene.runtime.plans.resolve("s", held.condition.id, "red", Actor(Role.PERSON, "ann"))
+    assert resume(scene).reason is Reason.OPEN
+    scene.runtime.checklists.add(Scope("s", Actor(Role.PERSON, "ann")), "Look", reason="todos add")
+    scene.runtime.checklists.advance(
+        Scope("s", Actor(Role.PERSON, "ann")), "1", ChecklistAction.COMPLETE, reason="done"
+    )
+    assert resume(scene).reason is Reason.OPEN
+    first, second = (str(asked.messages[0].text) for asked in scene.model.requests["judge"])
+    assert first.startswith("The request:\n\nWrite README.md.\n\nThe acceptance criteria:")
+    assert "The agent's list:\n\n1. [x] Ask: It is red.\n\n" in first
+    assert second.startswith("The request:\n\nWrite README.md.\n\nThe acceptance criteria:")
+    assert "The agent's list:\n\n[x] Look\n" in second
 
 
 @pytest.mark.spec("V3")

@@ -117,10 +117,8 @@ def _shows_the_item_alone(run: Run) -> None:
 
 
 def _asks_for_a_report(run: Run) -> None:
-    said = _last_said(run)
-    assert said[0] == GOAL
-    assert any("[ ] Write x" in text for text in said)
-    assert said[-1].startswith("Stop here: limit of 1 continuations reached.")
+    _shows_request_and_list(run, "[ ] Write x")
+    assert _last_said(run)[-2].startswith("Stop here: limit of 1 continuations reached.")
     assert run.told["text"].startswith("Soon.\n\nNothing is written yet.\n\nEnded as capped: ")
 
 

@@ -32,9 +32,9 @@ from punchlist.agent.item_task import ItemClaims
 from punchlist.agent.list_claims import ListClaims, VerifiedChecklists, VerifiedPlans
 from punchlist.agent.list_state import TurnLists
 from punchlist.agent.loop import run_loop
-from punchlist.agent.message_kinds import GOAL
+from punchlist.agent.message_kinds import GOAL, TEXT
 from punchlist.agent.prompts import DRIVE_PLAN, plan_lines, system_prompt, trusted_section
-from punchlist.agent.resume import restore
+from punchlist.agent.resume import original_request, restore
 from punchlist.agent.take_over import take_over_items
 from punchlist.agent.telemetry import Telemetry
 from punchlist.agent.tool_execution import ToolExecution
@@ -43,6 +43,7 @@ from punchlist.agent.transcript import TurnLog
 from punchlist.agent.turn import Turn
 from punchlist.agent.turn_model import TurnDeps, TurnRequest, TurnResult, keeps_own_list, plan_scope
 from punchlist.agent.work_log import WorkLog
+from punchlist.checklist.render import render_for_model
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
@@ -237,13 +238,25 @@ class AgentRuntime:
         runner = SubagentRunner(self, request, scope)
 
         async def ask_judge(answer: str) -> GoalVerdict:
-            plan = await make_bridge(self.site.store)(self.plans.snapshot, scope)
-            task = JudgeTask()
-            mission = judge_request(goal, request.goal or "", "\n".join(plan_lines(plan.todos)), answer)
+            call, task = make_bridge(self.site.store), JudgeTask()
+            stored = request.goal if request.goal is not None else await call(self._stored_request, scope.turn_id)
+            items = await call(self._items_for_judge, scope)
+            mission = judge_request(goal, original_request(stored), items, answer)
             result = await runner.run(judge_agent(request.driven or request.agent), mission, resumed=False, item=task)
             return task.verdict or GoalVerdict(VerdictKind.NONE, f"{result.reason}: {result.why}")
 
         return GoalJudge(goal, checks, ask_judge if goal.criteria else None)
+
+    def _stored_request(self, turn_id: str) -> str:
+        """The request of a turn that is resumed."""
+        messages = self.conversations.turn_messages(turn_id)
+        return next((message.content for message in messages if message.kind == TEXT), "")
+
+    def _items_for_judge(self, scope: TurnScope) -> str:
+        """The plan with its outcomes, and the checklist."""
+        checklist = self.checklists.get(scope.conversation_id)
+        shown = render_for_model(checklist) if checklist.items else ""
+        return "\n\n".join(filter(None, ("\n".join(plan_lines(self.plans.snapshot(scope).todos)), shown)))
 
     async def _open_turn(self, request: TurnRequest, turn_id: str | None) -> StoredTurn:
         call, owner = make_bridge(self.site.store), current_process()

@@ -46,7 +46,7 @@ COMMANDS = [
     ["wake"],
     *(["agents", name] for name in ("list", "show")),
     *(["mission", name] for name in ("init", "schema", "apply", "export", "trust", "list", "show", "archive")),
-    *(["mission", name] for name in ("escalations", "answer", "acknowledge", "cycle", "prompt", "costs")),
+    *(["mission", name] for name in ("escalations", "answer", "acknowledge", "cycle", "prompt", "costs", "flow")),
     *(
         ["mission", "todo", name]
         for name in ("list", "show", "create", "promote", "demote", "start", "cancel", "extend")

@@ -144,7 +144,14 @@ def test_what_was_said_is_shown_with_who_and_when(punchlist: Cli, team: Team) ->
         ("todo_delegation", "pillar-owner"),
         ("reply", "pillar-owner"),
     ]
-    [last] = chat_json(punchlist, "show", TODOS, "--last", "1")["messages"]
+    page = chat_json(punchlist, "show", TODOS, "--last", "1")
+    [last] = page["messages"]
+    assert (page["earlier"], page["later"], page["requests"], page["runs"]) == (True, False, [], [])
+    near = chat_json(punchlist, "show", TODOS, "--last", "2", "--before", str(last["position"]))
+    assert [one["position"] for one in near["messages"]] == [last["position"] - 2, last["position"] - 1]
+    text = chat(punchlist, "show", TODOS, "--last", "1", "--after", "1")
+    assert "Earlier messages: --before 2" in text
+    assert "Later messages: --after 2" in text
     assert (last["content"], last["agent"]) == ("Not yet.", None)
     assert max(map(len, chat(punchlist, "show", TODOS, env={"COLUMNS": "40"}).splitlines()[6:])) <= 60
 

@@ -12,9 +12,13 @@ from tests.conftest import Cli
 from tests.contract.measured import BUILD_TIME, PERSON, collected, measured
 
 from punchlist.missions.metrics.service import Metrics
+from punchlist.missions.model import MissionScope, NewMissionTodo
+from punchlist.missions.todos.lifecycle import TodoAction
+from punchlist.missions.todos.service import MissionTodos
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
+IN_FAST = MissionScope(PERSON.conversation_id, PERSON.actor)
 pytestmark = pytest.mark.spec("M7")
 
 
@@ -101,6 +105,30 @@ def test_all_metrics_are_drawn_and_those_without_readings_named(punchlist: Cli, 
         "Other (other)\nno readings yet, target 60%\n\nLocal build time (build-time)\n99.5 s, off target"
     )
     assert drawn.count("\n") > 14
+
+
+@pytest.mark.spec("M7", "X7")
+def test_a_period_is_plotted_thinned_and_with_the_todos_that_were_to_change_it(punchlist: Cli, theirs: Store) -> None:
+    for day in range(1, 21):
+        Metrics(theirs).record(PERSON, "fast", "build-time", day, at=f"2026-02-{day:02}")
+    period = ("show", "fast", "build-time", "--since", "2026-02-03", "--until", "2026-02-13", "--limit", "5")
+    shown = json.loads(fine(punchlist, *period, "--json"))[0]
+    assert shown["plot"]["thinned"]
+    assert [(point["value"], point["readings"]) for point in shown["plot"]["points"]] == [
+        (3.5, 2), (5.5, 2), (7.5, 2), (9.5, 2), (11.5, 2),
+    ]  # fmt: skip
+    drawn = fine(punchlist, *period)
+    assert "5 points, each the mean of an interval, for 10 readings" in drawn
+    assert "2026-02-04" in drawn
+    todos = MissionTodos(theirs)
+    todo = todos.create(IN_FAST, "fast", NewMissionTodo("builds", "Cache it")).todo
+    todos.update(IN_FAST, "fast", todo.id, TodoAction.START, "now")
+    todos.complete(IN_FAST, "fast", todo.id, "Cached", metrics_impacted=("build-time",))
+    drawn = fine(punchlist, "show", "fast", "build-time", "--since", "2026-02-20")
+    assert "Completed todos that were to change it\n2026-" in drawn
+    assert f"{todo.id[-8:]}  Cache it" in drawn
+    empty = fine(punchlist, "show", "fast", "build-time", "--until", "2020-01-01")
+    assert "No readings in this period." in empty
 
 
 def test_metrics_are_collected_and_each_says_what_came(punchlist: Cli, project: Path, theirs: Store) -> None:

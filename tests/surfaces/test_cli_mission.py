@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from tests.conftest import Cli
-from tests.contract.missions import BUILD, SLUG, Team, developer_experience, mission_file
+from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience, mission_file
 from tests.faults.processes import answered
 from tests.unit.hostile import EVERYTHING_HOSTILE
 
@@ -18,6 +18,7 @@ from punchlist.kernel.clock import parse_timestamp
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
+from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
@@ -258,13 +259,14 @@ def test_a_mission_is_shown_as_a_board(punchlist: Cli, team: Team) -> None:
         "active   ██░░░░░░░░ 2/10",
         "backlog  █░░░░░░░░░ 1/50",
     ]
-    assert lines[5].startswith("cadence  0 9 * * 1 UTC, next 20")
-    assert lines[6:8] == [
+    assert lines[5] == "todos    1 in progress, 1 pending, 1 backlog, 1 completed, 0 cancelled"
+    assert lines[6].startswith("cadence  0 9 * * 1 UTC, next 20")
+    assert lines[7:9] == [
         "workers  0 alive",
         "! No worker is alive, so no work is done. 2 runs are queued. "
         "Start one with `punchlist worker` or `punchlist serve`.",
     ]
-    assert lines[8:] == [
+    assert lines[9:] == [
         "",
         f"Build Performance ({BUILD})",
         "  Builds under a minute",
@@ -286,6 +288,42 @@ def test_a_mission_is_shown_as_a_board(punchlist: Cli, team: Team) -> None:
     assert [metric["status"] for metric in build["metrics"]] == ["warning", "unknown"]
     assert [todo["status"] for todo in build["todos"]] == ["in_progress", "pending", "backlog", "completed"]
     assert (onboarding["todos"], onboarding["todoConversationId"]) == ([], f"mission-{SLUG}.onboarding.todos")
+
+
+@pytest.mark.spec("M15", "X7")
+def test_the_board_is_filtered_counted_and_paged(punchlist: Cli, team: Team) -> None:
+    team.create("Profile the build", priority=TodoPriority.HIGH, labels=("speed",))
+    team.create("Cache the build", labels=("speed",))
+    team.create("Write a guide", ONBOARDING)
+    shown = fine(punchlist, "show", SLUG, "--search", "build", "--label", "speed", "--priority", "high")
+    assert "todos    0 in progress, 1 pending, 0 backlog, 0 completed, 0 cancelled" in shown
+    assert "Profile the build" in shown
+    assert "Cache the build" not in shown
+    first = told(punchlist, "show", SLUG, "--pillar", BUILD, "--limit", "1")
+    rest = told(punchlist, "show", SLUG, "--pillar", BUILD, "--limit", "1", "--cursor", first["nextCursor"])
+    assert [page["pillars"][0]["todos"][0]["title"] for page in (first, rest)] == [
+        "Profile the build",
+        "Cache the build",
+    ]
+    assert first["columns"][1] == {"status": "pending", "count": 2}
+    assert "nextCursor" not in rest
+
+
+@pytest.mark.spec("M15", "X7")
+def test_the_flow_of_a_mission_is_told_by_day_pillar_and_status(punchlist: Cli, team: Team) -> None:
+    done = team.todo_in(TodoStatus.COMPLETED, "Measure first")
+    team.create("Write a guide", ONBOARDING)
+    run = Runs(team.store).for_todo(done.id)[0]
+    with team.store.write() as tx:
+        tx.raw_step(f"UPDATE runs SET cost = 0.25, input_tokens = 1200 WHERE id = '{run.id}'")
+    shown = fine(punchlist, "flow", SLUG, "--days", "2")
+    assert "\n  pending          0 → 1     ▁█\n" in shown
+    assert f"\nEnded todos\n  {BUILD}: 1 completed, 0 cancelled\n" in shown
+    assert "\nCycle time from start to completion: median 0." in shown
+    assert f"\nSpend\n  {BUILD}: 1 run, 1,200 tokens in, 0 out, $0.2500\n" in shown
+    series = told(punchlist, "flow", SLUG, "--days", "2")
+    assert [day["pending"] for day in series["flow"]] == [0, 1]
+    assert (series["cycleTimes"]["todos"], series["spend"][0]["cost"]) == (1, 0.25)
 
 
 @pytest.mark.spec("M1", "M14")

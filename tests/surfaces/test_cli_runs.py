@@ -72,16 +72,30 @@ def test_runs_are_listed_newest_first(punchlist: Cli, team: Team, run: Run, book
     ]
     begin(book, run)
     book.finish(run.id, "Done.")
-    assert [one["id"] for one in runs_json(punchlist, "list", "--mission", SLUG)] == [later.id]
-    assert [one["status"] for one in runs_json(punchlist, "--all")] == ["queued", "done"]
-    assert [one["id"] for one in runs_json(punchlist, "list", "--all", "--limit", "1")] == [later.id]
+    assert [one["id"] for one in runs_json(punchlist, "list", "--mission", SLUG)["items"]] == [later.id]
+    assert [one["status"] for one in runs_json(punchlist, "--all")["items"]] == ["queued", "done"]
+    assert [one["id"] for one in runs_json(punchlist, "list", "--all", "--limit", "1")["items"]] == [later.id]
     assert "There is no mission 'nowhere'" in punchlist("mission", "runs", "--mission", "nowhere").stderr
+
+
+@pytest.mark.spec("X7")
+def test_runs_are_filtered_and_paged(punchlist: Cli, team: Team, run: Run, book: RunQueue) -> None:
+    later = team.todo_in(TodoStatus.IN_PROGRESS, "Cache the build")
+    [other] = Runs(team.store).for_todo(later.id)
+    Runs(team.store).stop(team.person, other.id, "not now")
+    first = runs_json(punchlist, "--all", "--limit", "1", "--mission", SLUG)
+    rest = runs_json(punchlist, "--all", "--limit", "1", "--mission", SLUG, "--cursor", first["nextCursor"])
+    assert [page["items"][0]["id"] for page in (first, rest)] == [other.id, run.id]
+    assert f"More runs: --cursor {first['nextCursor']}" in runs(punchlist, "--all", "--limit", "1")
+    assert [one["id"] for one in runs_json(punchlist, "--status", "stopped")["items"]] == [other.id]
+    assert [one["id"] for one in runs_json(punchlist, "--todo", later.id[-8:])["items"]] == [other.id]
+    assert runs(punchlist, "--kind", "cycle", "--all") == "No such runs.\n"
 
 
 def test_without_runs_that_is_said(punchlist: Cli) -> None:
     assert runs(punchlist) == "No open runs.\n"
     assert runs(punchlist, "--all") == "No runs yet.\n"
-    assert runs_json(punchlist) == []
+    assert runs_json(punchlist) == {"items": []}
 
 
 def test_a_run_is_shown_with_its_worker_and_what_it_used(punchlist: Cli, run: Run, book: RunQueue) -> None:

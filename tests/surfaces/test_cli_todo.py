@@ -247,7 +247,7 @@ def test_a_todo_is_completed_with_its_outcome_and_metrics_are_collected_again(
     assert re.fullmatch(r"“Working” is completed\. Run [0-9a-f]{8} collects local-build-time\.\n", told)
     page = todo(mission, "show", some["Working"])
     assert (page["status"], page["outcome"]) == ("completed", "Done in 55 s")
-    assert "collect" in [run["kind"] for run in json.loads(fine(mission, "mission", "runs", "--json"))]
+    assert "collect" in [run["kind"] for run in json.loads(fine(mission, "mission", "runs", "--json"))["items"]]
 
 
 def started(punchlist: Cli, *check: str) -> str:
@@ -320,7 +320,18 @@ def test_a_todos_page_shows_its_runs_what_they_used_and_what_they_did(mission: C
         ("mission_todo_complete", "mission-lead", "success"),
     ]
     assert [one["kind"] for one in page["messages"]] == ["todo_result"]
+    evidence = json.loads(fine(mission, "mission", "todo", "show", id, "--part", "evidence", "--json"))
+    assert evidence["items"] == costs["evidence"]
+    transcript = json.loads(fine(mission, "mission", "todo", "show", id, "--part", "transcript", "--json"))["items"]
+    assert transcript[0]["kind"] == "todo_delegation"
+    words = fine(mission, "mission", "todo", "show", id, "--part", "transcript", "--limit", "2")
+    assert "→ list_directory" in words
+    assert "Later messages: --cursor " in words
+    history = fine(mission, "mission", "todo", "show", id, "--part", "history", "--limit", "1")
+    assert " create → " in history
+    assert "Later changes: --cursor " in history
     told = fine(mission, "mission", "todo", "show", id)
+    assert "complete → completed  lead:mission-lead: 55 s" in told
     for line in ("✓ list_directory (pillar-owner)  ", "✗ read_file (researcher)  ", "4 tool calls", "Outcome\n  55 s"):
         assert line in told
     assert re.search(r"todo_result: > It takes 55 s now\.", told)

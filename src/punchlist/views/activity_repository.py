@@ -37,12 +37,12 @@ _RUN_PAGE: Final = (
     "created_at <= :at AND NOT (created_at = :at AND id >= :id) AND (:status = '' OR status = :status) "
     "AND (:kind = '' OR kind = :kind) ORDER BY created_at DESC, id DESC LIMIT :most"
 )
-runs: Final = {
-    "": SelectAll(from_row, f"{_RUN} {_RUN_PAGE}"),
-    "mission_id": SelectAll(from_row, f"{_RUN} mission_id = :owner AND {_RUN_PAGE}"),
-    "todo_id": SelectAll(from_row, f"{_RUN} todo_id = :owner AND {_RUN_PAGE}"),
-}
+_OWNERS: Final = {"": "", "mission_id": "mission_id = :owner AND ", "todo_id": "todo_id = :owner AND "}
+runs: Final = {name: SelectAll(from_row, f"{_RUN} {owner}{_RUN_PAGE}") for name, owner in _OWNERS.items()}
 """Newest first, after (`at`, `id`), by the column that selects the owner."""
+open_runs: Final = {
+    name: SelectAll(from_row, f"{_RUN} {owner}ended_at IS NULL AND {_RUN_PAGE}") for name, owner in _OWNERS.items()
+}
 
 # --- the timeline of a run --------------------------------------------------------------------------------
 

@@ -40,20 +40,22 @@ def read_runs(
     todo_id: str | None = None,
     status: RunStatus | None = None,
     kind: RunKind | None = None,
+    open_only: bool = False,
     limit: int = DEFAULT_LIMIT,
     cursor: str | None = None,
 ) -> RunPage:
     """A page of runs. `todo_id` includes `mission`."""
+    select = activity_repository.open_runs if open_only else activity_repository.runs
     limit = max(1, min(limit, MAX_LIMIT))
     at, id = _parse_cursor(cursor) if cursor is not None else ("9999", "")
     page = {"at": at, "id": id, "status": status or "", "kind": kind or "", "most": limit + 1}
     with store.read() as tx:
         if todo_id is not None:
-            found = activity_repository.runs["todo_id"](tx, owner=todo_id, **page)
+            found = select["todo_id"](tx, owner=todo_id, **page)
         elif mission is not None:
-            found = activity_repository.runs["mission_id"](tx, owner=find_mission(tx, mission).id, **page)
+            found = select["mission_id"](tx, owner=find_mission(tx, mission).id, **page)
         else:
-            found = activity_repository.runs[""](tx, **page)
+            found = select[""](tx, **page)
     more = len(found) > limit
     return RunPage(found[:limit], _cursor_after(found[limit - 1]) if more else None)
 

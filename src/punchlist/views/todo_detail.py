@@ -144,12 +144,36 @@ def read_history(store: Store, todo: MissionTodo, *, after: int = 0, limit: int 
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryPage:
+    entries: Sequence[HistoryEntry]
+    """Oldest first."""
+    cursor: str | None
+    """None on the last page."""
+
+    def as_json(self) -> dict[str, Any]:
+        more = {"nextCursor": self.cursor} if self.cursor else {}
+        return {"items": [camel_json(entry) for entry in self.entries], **more}
+
+
+def read_history_page(store: Store, todo: MissionTodo, *, cursor: str | None = None, limit: int = PAGE) -> HistoryPage:
+    if cursor is not None and (not cursor.isdecimal() or len(cursor) > 9):
+        raise InvalidInput("cursor: must be a nextCursor, unchanged; leave it out to start from the beginning")
+    limit = max(1, min(limit, MAX_PAGE - 1))
+    found = read_history(store, todo, after=int(cursor or 0), limit=limit + 1)
+    return HistoryPage(found[:limit], str(found[limit - 1].version) if len(found) > limit else None)
+
+
+@dataclass(frozen=True, slots=True)
 class TranscriptPage:
     """Messages of all rounds of the work on a todo, oldest first."""
 
     messages: Sequence[Message]
     cursor: str | None
     """None on the last page."""
+
+    def as_json(self) -> dict[str, Any]:
+        more = {"nextCursor": self.cursor} if self.cursor else {}
+        return {"items": [camel_json(message, *_MESSAGE_FIELDS) for message in self.messages], **more}
 
 
 def read_transcript(store: Store, todo_id: str, *, cursor: str | None = None, limit: int = PAGE) -> TranscriptPage:

@@ -209,21 +209,26 @@ def _check_actor(scope: Scope, mission_slug: str) -> None:
         raise NotAllowed(f"You act in mission {scope.mission_slug!r}, not in {excerpt(mission_slug)!r}.")
 
 
-def _parse_taken_at(at: datetime | str | None, now: str) -> str:
-    """When a reading was taken. A date means 00:00 UTC; a time needs a zone."""
-    if at is None:
-        return now
+def parse_moment(at: datetime | str, name: str) -> datetime:
+    """In UTC. A date means 00:00 UTC; a time needs a zone. `name` is that of the field, for errors."""
     try:
         given = datetime.fromisoformat(at.strip()) if isinstance(at, str) else at
         if given.tzinfo is None and isinstance(at, str) and len(at.strip()) <= len("2026-02-21"):
             given = given.replace(tzinfo=UTC)
         if given.tzinfo is None:
-            raise InvalidInput(f"at: {excerpt(str(at))!r} needs a zone, such as 2026-02-21T09:00+01:00 or …Z")
-        taken = given.astimezone(UTC)
+            raise InvalidInput(f"{name}: {excerpt(str(at))!r} needs a zone, such as 2026-02-21T09:00+01:00 or …Z")
+        return given.astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidInput(
-            f"at: {excerpt(str(at))!r} is not a time. Write 2026-02-21, or 2026-02-21T09:00Z with a zone"
+            f"{name}: {excerpt(str(at))!r} is not a time. Write 2026-02-21, or 2026-02-21T09:00Z with a zone"
         ) from None
+
+
+def _parse_taken_at(at: datetime | str | None, now: str) -> str:
+    """When a reading was taken."""
+    if at is None:
+        return now
+    taken = parse_moment(at, "at")
     if taken > parse_timestamp(now) + metric_status.MAX_CLOCK_SKEW:
         raise InvalidInput(f"at: {excerpt(str(at))} is in the future; it is now {now[:19]}Z")
     return timestamp(taken)

@@ -14,10 +14,12 @@ import typer
 from punchlist.errors import Conflict, InvalidInput, NotAllowed
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import visible, visible_block
+from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.surfaces.cli import (
     mission_chat,
     mission_cycle,
     mission_directive,
+    mission_flow,
     mission_metric,
     mission_recommendation,
     mission_runs,
@@ -28,6 +30,8 @@ from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, confirm, echo, echo_json, format_time, plural
 from punchlist.surfaces.cli.options import (
     NO_MISSIONS,
+    CursorOption,
+    LimitOption,
     MissionArgument,
     OptionalMissionArgument,
     OptionalReasonOption,
@@ -248,6 +252,14 @@ def show(
     cli: CliContext,
     slug: MissionArgument,
     archived: Annotated[bool, typer.Option("--archived", help="Include todos that ended long ago.")] = False,
+    pillar: Annotated[str | None, typer.Option("--pillar", metavar="SLUG", help="Only todos of this pillar.")] = None,
+    label: Annotated[str | None, typer.Option("--label", metavar="LABEL", help="Only todos with this label.")] = None,
+    priority: Annotated[TodoPriority | None, typer.Option("--priority", "-p", help="Only these todos.")] = None,
+    search: Annotated[
+        str, typer.Option("--search", metavar="TEXT", help="Only todos with this text in title or description.")
+    ] = "",
+    limit: LimitOption = 500,
+    cursor: CursorOption = None,
 ) -> None:
     """Show a mission's capacity and each pillar's metrics, strategies and todos."""
     from punchlist.surfaces.cli.mission_view import board_lines
@@ -255,7 +267,8 @@ def show(
     from punchlist.views.health import read_health
 
     services = cli.services()
-    board = read_board(services.store, slug, BoardFilter(archived=archived))
+    filter = BoardFilter(pillar, priority, search, archived, label)
+    board = read_board(services.store, slug, filter, limit=limit, cursor=cursor)
     [health] = read_health(services.store, slug).missions
     shown = {**mission_json(board.mission, board.todos.capacity), **board_json(board), "health": health.as_json()}
     cli.show(shown, board_lines(board, health))
@@ -277,6 +290,7 @@ app.command("prompt")(mission_cycle.prompt)
 app.command("pause")(mission_cycle.pause)
 app.command("resume")(mission_cycle.resume)
 app.command("costs")(mission_runs.costs)
+app.command("flow")(mission_flow.flow)
 
 
 # --- questions to a person --------------------------------------------------------------------------------

@@ -99,30 +99,24 @@ def _echo_chat(chat: dict[str, Any]) -> None:
 def show(
     cli: CliContext,
     chat: ChatArgument,
-    last: Annotated[int, typer.Option("--last", "-n", min=1, max=100_000, help="How many of the last messages.")] = 30,
+    last: Annotated[int, typer.Option("--last", "-n", min=1, max=500, help="How many messages.")] = 30,
+    before: Annotated[
+        int | None, typer.Option("--before", min=1, metavar="N", help="The messages before the one with this number.")
+    ] = None,
+    after: Annotated[
+        int | None, typer.Option("--after", min=0, metavar="N", help="The messages after the one with this number.")
+    ] = None,
 ) -> None:
-    """Show the messages of a chat, and the messages that wait for delivery."""
-    from punchlist.conversations.message_queue import MessageQueue
+    """Show the messages of a chat, who works in it, and what waits: messages for delivery, requests for a person."""
     from punchlist.surfaces.cli import mission_chat_view
-    from punchlist.surfaces.conversation_export import conversation_json
+    from punchlist.views.chat import read_chat
 
     services = cli.services()
-    conversation = services.conversations.get(_conversation_id(services, chat))
-    entries = services.conversations.last_entries(conversation.id, last)
-    pending = MessageQueue(services.store, services.conversations).pending(conversation.id)
-    if cli.json:
-        echo_json(
-            {
-                "conversation": conversation_json(conversation),
-                "messages": [mission_chat_view.entry_json(entry) for entry in entries],
-                "waiting": [message.as_json() for message in pending],
-            }
-        )
-        return
-    title = f": {visible(conversation.title)}" if conversation.title else ""
-    echo(f"{visible(conversation.id)}{title}")
-    for line in mission_chat_view.chat_lines(entries, pending):
-        echo(line)
+    conversation_id = services.conversations.get(_conversation_id(services, chat)).id
+    page = read_chat(services.store, conversation_id, before=before, after=after, limit=last)
+    title = f": {visible(page.conversation.title)}" if page.conversation.title else ""
+    heading = f"{visible(page.conversation.id)}{title}"
+    cli.show(mission_chat_view.chat_json(page), [heading, *mission_chat_view.chat_lines(page)])
 
 
 @app.command()

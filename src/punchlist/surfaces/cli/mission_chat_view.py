@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from punchlist.agent.message_kinds import TEXT
-from punchlist.conversations.model import ChatEntry, MessageRole, NoticeKind, QueuedMessage
+from punchlist.conversations.model import ChatEntry, Message, MessageRole, NoticeKind
 from punchlist.kernel.text import visible, visible_block
 from punchlist.models.model import CallReturn, Reply
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, line_width
-from punchlist.surfaces.conversation_export import message_json, parse_message
+from punchlist.surfaces.conversation_export import conversation_json, message_json, parse_message
+from punchlist.views.chat import ChatPage
 
 _INDENT: Final = "  "
 _SHOWN_IN_FULL: Final = frozenset({TEXT, *(notice.value for notice in NoticeKind)})
@@ -22,15 +23,42 @@ def entry_json(entry: ChatEntry) -> dict[str, Any]:
     return {**message_json(entry.message), "agent": entry.turn.agent_id if entry.turn else None}
 
 
-def chat_lines(entries: Sequence[ChatEntry], pending: Sequence[QueuedMessage]) -> Iterator[str]:
-    cells = line_width()
+def chat_json(page: ChatPage) -> dict[str, Any]:
+    return {
+        **page.as_json(),
+        "conversation": conversation_json(page.conversation),
+        "messages": [entry_json(entry) for entry in page.entries],
+    }
+
+
+def chat_lines(page: ChatPage) -> Iterator[str]:
+    cells, entries = line_width(), page.entries
+    if page.earlier and entries:
+        yield f"\nEarlier messages: --before {entries[0].message.position}"
     for entry in entries:
         yield from _entry_lines(entry, cells)
     if not entries:
-        yield "\nNo messages yet."
-    for message in pending:
+        yield "\nNo messages yet." if not page.earlier else "\nNo messages there."
+    if page.later and entries:
+        yield f"\nLater messages: --after {entries[-1].message.position}"
+    for message in page.queued:
         yield f"\n{format_time(message.created_at)}  {visible(message.said_by)}  waits for delivery"
         yield from _block(message.content)
+    for request in page.requests:
+        yield f"\n{request.kind} since {format_time(request.at)}: punchlist inbox show {request.id[-8:]}"
+        yield from _block(request.text)
+    for run in page.runs:
+        why = f": {visible(run.why)}" if run.why else ""
+        yield fit_line(f"\nrun {run.id[-8:]}  {visible(run.agent)}  {run.status}{why}", cells)
+
+
+def message_lines(messages: Sequence[Message]) -> Iterator[str]:
+    """Messages whose turns are not known."""
+    cells = line_width()
+    for message in messages:
+        yield from _entry_lines(ChatEntry(message, None), cells)
+    if not messages:
+        yield "No messages yet."
 
 
 def _entry_lines(entry: ChatEntry, cells: int) -> Iterator[str]:

@@ -13,7 +13,7 @@ from punchlist.kernel.text import excerpt, visible
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, format_time, terminal_width
 from punchlist.surfaces.cli.options import MissionArgument, mission_scope
-from punchlist.surfaces.plot import MIN_WIDTH, Level, fits_scale, plot, sparkline
+from punchlist.surfaces.plot import MIN_WIDTH, sparkline
 
 if TYPE_CHECKING:
     from punchlist.missions.metrics.service import MetricView
@@ -23,9 +23,6 @@ app = typer.Typer(help="Show the metrics of a mission, record readings, run coll
 MetricArgument = Annotated[str, typer.Argument(metavar="METRIC", help="The metric's slug.", show_default=False)]
 
 ICONS: Final = {"on_target": "✓", "warning": "!", "off_target": "✗", "unknown": "?"}
-_TARGET_DASH: Final = "─"
-_WARNING_DASH: Final = "┄"
-_LISTED_READINGS: Final = 5
 NO_METRICS: Final = "The mission has no metrics."
 
 
@@ -48,13 +45,41 @@ def show(
         str | None, typer.Argument(metavar="METRIC", help="The metric's slug. Default: all.", show_default=False)
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="How many of the newest readings to plot.")
+        int, typer.Option("--limit", metavar="N", min=1, max=500, help="How many points the plot has at most.")
     ] = 60,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="From this date or time on. Default: the newest readings."),
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Before this date or time.")] = None,
 ) -> None:
-    """Plot the readings of a metric with its target and warning levels."""
-    views = cli.services().metrics.views(mission, metric, limit=limit)
-    plots = "\n\n".join("\n".join(_plot_lines(view, limit)) for view in views)
-    cli.show([view.as_json() for view in views], plots or NO_METRICS)
+    """Plot the readings of a metric with its levels, and list the completed todos that were to change it.
+
+    If a period has more readings than the plot has points, each point is the mean of an interval.
+    """
+    from punchlist.missions.metrics.service import parse_moment
+    from punchlist.surfaces.cli.mission_metric_plot import plot_lines
+    from punchlist.views.metrics import read_metric
+
+    services = cli.services()
+    views = services.metrics.views(mission, metric, limit=limit)
+    shown, plots = [], []
+    period = since is not None or until is not None
+    for view in views:
+        # Without a period, the newest readings; they are ordered by time.
+        first = since if period or not view.readings else view.readings[0].at
+        found = read_metric(
+            services.store,
+            mission,
+            view.metric.slug,
+            since=parse_moment(first, "--since") if first is not None else None,
+            until=parse_moment(until, "--until") if until is not None else None,
+            points=limit,
+        )
+        shown.append({**view.as_json(), "plot": found.as_json()})
+        heading = [excerpt(line, _width()) for line in (*_heading(view), *_problems(view))]
+        plots.append("\n".join([*heading, *plot_lines(found, view.readings if not period else ())]))
+    cli.show(shown, "\n\n".join(plots) or NO_METRICS)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})
@@ -145,32 +170,8 @@ def _problems(view: MetricView) -> list[str]:
     return problems
 
 
-def _plot_lines(view: MetricView, limit: int) -> list[str]:
-    from punchlist.missions.metrics.status import format_number
-
-    metric, readings, width = view.metric, view.readings[-limit:], _width()
-    lines = [excerpt(f"{visible(metric.name)} ({visible(metric.slug)})", width), excerpt(_current(view), width)]
-    lines += [excerpt(line, width) for line in _problems(view)]
-    if not readings:
-        return lines
-    values = [reading.value for reading in readings]
-    levels, legend = [], []
-    for name, dash, value in (("target", _TARGET_DASH, metric.target), ("warning", _WARNING_DASH, metric.warning)):
-        if value is None:
-            continue
-        label = f"{name} {visible(format_number(value, metric.unit))}"
-        if fits_scale(value, values):
-            levels.append(Level(value, dash))
-            label = f"{dash * 2} {label}"
-        legend.append(label)
-    dates = readings[0].at[:10], readings[-1].at[:10]
-    lines += ["", *plot(values, width=width, levels=levels, edge_labels=dates, label=format_number)]
-    lines += [excerpt("   ".join(legend), width), ""]
-    for reading in readings[-_LISTED_READINGS:]:
-        note = f"  {visible(reading.note)}" if reading.note else ""
-        number = visible(format_number(reading.value, metric.unit))
-        lines.append(excerpt(f"{format_time(reading.at)}  {number}  {visible(reading.source)}{note}", width))
-    return lines
+def _heading(view: MetricView) -> list[str]:
+    return [f"{visible(view.metric.name)} ({visible(view.metric.slug)})", _current(view)]
 
 
 def _width() -> int:

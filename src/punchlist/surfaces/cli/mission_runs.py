@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from punchlist.kernel.text import visible, visible_block
+from punchlist.runs.lifecycle import RunStatus
+from punchlist.runs.model import RunKind
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, ListByDefault, format_time
-from punchlist.surfaces.cli.options import MissionArgument, OptionalReasonOption
+from punchlist.surfaces.cli.options import CursorOption, LimitOption, MissionArgument, OptionalReasonOption
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,26 +35,48 @@ app = typer.Typer(help="List, pause, resume, redirect and stop background runs."
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The run's id, or the end of it.", show_default=False)]
 MissionOption = Annotated[str | None, typer.Option("--mission", metavar="SLUG", help="Only runs of this mission.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Include runs that have ended.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="The maximum number of runs.")]
 
 
 @app.command("list")
 def list_runs(
-    cli: CliContext, mission: MissionOption = None, include_ended: AllOption = False, limit: LimitOption = 50
+    cli: CliContext,
+    mission: MissionOption = None,
+    todo: Annotated[
+        str | None, typer.Option("--todo", metavar="ID", help="Only runs of this todo, ended ones included.")
+    ] = None,
+    status: Annotated[RunStatus | None, typer.Option("--status", help="Only runs with this status.")] = None,
+    kind: Annotated[RunKind | None, typer.Option("--kind", help="Only runs of this kind.")] = None,
+    include_ended: AllOption = False,
+    limit: LimitOption = 50,
+    cursor: CursorOption = None,
 ) -> None:
     """List the open runs, newest first."""
     from punchlist.surfaces.cli.layout import fit_line, line_width
+    from punchlist.views.runs import read_runs
 
     services = cli.services()
-    mission_id = services.missions.get(mission).id if mission is not None else None
-    runs = services.runs.list(mission_id=mission_id, ended=include_ended, limit=limit)
+    todo_id = services.mission_todos.find(mission, todo).id if todo is not None else None
+    open_only = not include_ended and todo_id is None and status is None
+    page = read_runs(
+        services.store,
+        mission=mission,
+        todo_id=todo_id,
+        status=status,
+        kind=kind,
+        open_only=open_only,
+        limit=limit,
+        cursor=cursor,
+    )
     lines = []
-    for run in runs:
+    for run in page.runs:
         lines.append(f"{run.id[-8:]}  {_state(run):<10}  {run.kind}  {_subject(run)}")
         if run.why:
             lines.append(f"          {visible(run.why)}")
     shown = [fit_line(line, line_width()) for line in lines]
-    cli.show([run.as_json() for run in runs], shown, empty="No runs yet." if include_ended else "No open runs.")
+    more = [f"More runs: --cursor {page.cursor}"] if page.cursor else []
+    filtered = any((mission, todo, status, kind))
+    empty = "No open runs." if open_only else "No such runs." if filtered else "No runs yet."
+    cli.show(page.as_json(), [*shown, *more], empty=empty)
 
 
 def _state(run: Run) -> str:

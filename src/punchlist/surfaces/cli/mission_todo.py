@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +18,8 @@ from punchlist.surfaces.cli.mission_todo_edit import echo_change, identify, upda
 from punchlist.surfaces.cli.options import (
     TERMINAL,
     AsOption,
+    CursorOption,
+    LimitOption,
     MissionArgument,
     OptionalReasonOption,
     RequiredReasonOption,
@@ -37,6 +41,7 @@ from punchlist.surfaces.cli.todo_check import (
 
 if TYPE_CHECKING:
     from punchlist.app import Services
+    from punchlist.missions.model import MissionTodo
     from punchlist.missions.todos.claims import MissionClaims
 
 app = typer.Typer(help="List, create, change and claim the todos of missions.", no_args_is_help=True)
@@ -58,8 +63,8 @@ def list_todos(
     ] = None,
     label: Annotated[str | None, typer.Option("--label", metavar="LABEL", help="Only todos with this label.")] = None,
     include_archived: Annotated[bool, typer.Option("--all", help="Include todos that ended long ago.")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=500, metavar="N", help="The page size.")] = 100,
-    cursor: Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Continue after a page.")] = None,
+    limit: LimitOption = 100,
+    cursor: CursorOption = None,
 ) -> None:
     """List a mission's todos and its capacity."""
     from punchlist.missions.todos import tool_arguments
@@ -74,16 +79,60 @@ def list_todos(
     cli.show(list_json(page), mission_view.list_lines(found, page, services.store.clock()))
 
 
+class TodoPart(StrEnum):
+    HISTORY = "history"
+    EVIDENCE = "evidence"
+    TRANSCRIPT = "transcript"
+
+
 @app.command()
-def show(cli: CliContext, todo: TodoIdArgument) -> None:
-    """Show a todo with its runs, their usage and tool calls, and the messages about it."""
-    from punchlist.surfaces.cli import mission_view
+def show(
+    cli: CliContext,
+    todo: TodoIdArgument,
+    part: Annotated[
+        TodoPart | None,
+        typer.Option(
+            "--part", help="Only a page of its changes, its tool calls (newest first), or all messages of its work."
+        ),
+    ] = None,
+    limit: LimitOption = 50,
+    cursor: Annotated[
+        str | None, typer.Option("--cursor", metavar="TEXT", help="With --part: continue after a page.")
+    ] = None,
+) -> None:
+    """Show a todo with its changes, its runs and their tool calls, and the messages about it."""
+    from punchlist.surfaces.cli import mission_todo_view
     from punchlist.views.todo_detail import detail_json, read_detail
 
     services = cli.services()
     found = services.mission_todos.find(None, todo)
+    if part is not None:
+        cli.show(*_part(services, found, part, limit, cursor))
+        return
+    if cursor is not None:
+        raise typer.BadParameter("continues a page of --part", param_hint="--cursor")
     detail = read_detail(services.store, found.id)
-    cli.show(detail_json(detail), mission_view.detail_lines(detail, services.store.clock()))
+    cli.show(detail_json(detail), mission_todo_view.detail_lines(detail, services.store.clock()))
+
+
+def _part(
+    services: Services, todo: MissionTodo, part: TodoPart, limit: int, cursor: str | None
+) -> tuple[dict[str, Any], Iterable[str]]:
+    """A page of a part, as JSON and as lines."""
+    from punchlist.surfaces.cli import mission_todo_view
+    from punchlist.views.todo_detail import read_history_page, read_transcript
+    from punchlist.views.todo_evidence import read_todo_evidence
+
+    match part:
+        case TodoPart.HISTORY:
+            history = read_history_page(services.store, todo, cursor=cursor, limit=limit)
+            return history.as_json(), mission_todo_view.history_page_lines(history)
+        case TodoPart.EVIDENCE:
+            evidence = read_todo_evidence(services.store, todo.id, cursor=cursor, limit=limit)
+            return evidence.as_json(), mission_todo_view.evidence_page_lines(evidence)
+        case TodoPart.TRANSCRIPT:
+            transcript = read_transcript(services.store, todo.id, cursor=cursor, limit=limit)
+            return transcript.as_json(), mission_todo_view.transcript_page_lines(transcript)
 
 
 # --- create and change ------------------------------------------------------------------------------------

@@ -1,16 +1,13 @@
-"""Render missions for the terminal: a mission with its pillars, the list of its todos, and one todo in detail."""
+"""Render missions for the terminal: a mission with its pillars, and the list of its todos."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
 from punchlist.checklist.render import width
-from punchlist.conversations.model import CallEvidence
-from punchlist.kernel.text import excerpt, visible, visible_block
+from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.budgets.service import limit_lines
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.metrics.service import MetricView
@@ -19,19 +16,21 @@ from punchlist.missions.model import Mission, MissionTodo, PillarState
 from punchlist.missions.todos.deadlines import is_overdue
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.missions.todos.pagination import TodoPage
-from punchlist.missions.todos.validation import check_result
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.cli.context import format_time
-from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
+from punchlist.surfaces.cli.layout import fit_line, line_width
 from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
-from punchlist.surfaces.cli.todo_parts import ICONS, part_lines
+from punchlist.surfaces.cli.todo_parts import ICONS
 from punchlist.surfaces.plot import sparkline
 from punchlist.views.board import MissionBoard
 from punchlist.views.health import MissionHealth
-from punchlist.views.todo_detail import TodoDetail
 
 _GAUGE_CELLS: Final = 10
 _MIN_TITLE_CELLS: Final = 20
+_COLUMNS: Final = (
+    *(TodoStatus.IN_PROGRESS, TodoStatus.PENDING, TodoStatus.BACKLOG),
+    *(TodoStatus.COMPLETED, TodoStatus.CANCELLED),
+)
 _RESTING: Final = {
     RunStatus.WAITING: "waits",
     RunStatus.PAUSED: "is paused",
@@ -50,6 +49,7 @@ def board_lines(board: MissionBoard, health: MissionHealth) -> Iterator[str]:
     yield ""
     yield f"active   {_gauge(capacity.active, capacity.active_limit)}"
     yield f"backlog  {_gauge(capacity.backlog, capacity.backlog_limit)}"
+    yield f"todos    {_column_counts(board)}"
     if board.cadence.cron is not None:
         upcoming = f", next {format_time(board.next_cycle)}" if board.next_cycle else ""
         yield f"cadence  {visible(board.cadence.cron)} {visible(board.cadence.timezone)}{upcoming}"
@@ -63,7 +63,12 @@ def board_lines(board: MissionBoard, health: MissionHealth) -> Iterator[str]:
         for todo in others:
             yield from _todo_lines(board, todo)
     if board.todos.cursor:
-        yield f"\nOnly the first {len(board.todos.items)} todos are shown."
+        yield f"\nMore todos: --cursor {board.todos.cursor}"
+
+
+def _column_counts(board: MissionBoard) -> str:
+    """How many todos match, on all pages."""
+    return ", ".join(f"{board.counts.get(status, 0)} {status.replace('_', ' ')}" for status in _COLUMNS)
 
 
 def health_lines(health: MissionHealth) -> Iterator[str]:
@@ -148,7 +153,6 @@ def _gauge(used: int, limit: int) -> str:
 
 _ONE_LINE_WIDTH: Final = 72
 """From this width on, a todo takes one line of a list."""
-_MAX_EVIDENCE: Final = 20
 _HEADINGS: Final = {
     TodoStatus.IN_PROGRESS: "In progress",
     TodoStatus.PENDING: "Pending",
@@ -156,8 +160,6 @@ _HEADINGS: Final = {
     TodoStatus.COMPLETED: "Ended",
     TodoStatus.CANCELLED: "Ended",
 }
-_MESSAGE_HEADING: Final = re.compile(r"^\[TODO [^]\n]*\]\s*")
-_CALL_ICONS: Final = {"success": "✓", "error": "✗", "cancelled": "✗"}
 
 
 # --- the list ---------------------------------------------------------------------------------------------
@@ -203,108 +205,11 @@ def _dates(mission: Mission, todo: MissionTodo, now: datetime) -> list[str]:
         return [f"{todo.status} {visible(todo.ended_at)[:10]}"]
     if todo.deadline is None:
         return []
-    return [f"due {visible(todo.deadline)}{' OVERDUE' if _is_late(mission, todo, now) else ''}"]
+    return [f"due {visible(todo.deadline)}{' OVERDUE' if is_late(mission, todo, now) else ''}"]
 
 
-def _is_late(mission: Mission, todo: MissionTodo, now: datetime) -> bool:
+def is_late(mission: Mission, todo: MissionTodo, now: datetime) -> bool:
     """Also between the deadline and the next sweep, which marks the todo as overdue."""
     if todo.status not in OPEN:
         return False
     return todo.overdue_at is not None or is_overdue(todo.deadline, cadence_of(mission).timezone, now)
-
-
-# --- one todo ---------------------------------------------------------------------------------------------
-
-
-def detail_lines(detail: TodoDetail, now: datetime) -> Iterator[str]:
-    todo = detail.todo
-    yield f"{ICONS[todo.status]} {visible(todo.title)}"
-    for name, value in _facts(detail, now):
-        yield f"  {name:<9} {value}"
-    blocks = {
-        "Description": todo.description,
-        "Why": todo.justification,
-        "Done when": todo.completion_criteria,
-        "Outcome": todo.outcome,
-        "Completed although its check failed": todo.override_reason,
-    }
-    for heading, text in blocks.items():
-        if text:
-            yield f"\n{heading}"
-            yield from (f"  {line}".rstrip() for line in visible_block(text).splitlines())
-    for one in detail.escalations:
-        yield f"\nQuestion ({one.status}): punchlist mission answer {one.id[-8:]} extend|cancel|keep"
-        yield from (f"  │ {line}" for line in visible_block(one.question).splitlines())
-    yield from part_lines(detail.parts, line_width())
-    yield from _activity(detail, line_width())
-
-
-def _facts(detail: TodoDetail, now: datetime) -> Iterator[tuple[str, str]]:
-    todo, mission = detail.todo, detail.mission
-    others = ", ".join(visible(slug) for slug in json.loads(todo.also_affects))
-    yield "id", todo.id
-    yield "pillar", f"{mission.slug}/{detail.pillar}{f', also affects {others}' if others else ''}"
-    since = todo.ended_at or todo.started_at
-    yield "status", f"{todo.status}{f' since {format_time(since)}' if since else ''}, {todo.priority} priority"
-    if todo.deadline is not None:
-        yield "deadline", f"{visible(todo.deadline)}{', OVERDUE' if _is_late(mission, todo, now) else ''}"
-    if todo.assigned_agent is not None:
-        yield "agent", visible(todo.assigned_agent)
-    if detail.claim is not None:
-        yield "claimed", f"by {visible(detail.claim.holder)} until {format_time(detail.claim.lease_until)}"
-    if todo.completion_check is not None:
-        yield "check", visible(_describe_check(todo))
-    if todo.label_names:
-        yield "labels", ", ".join(map(visible, todo.label_names))
-    if detail.parts.parent is not None:
-        yield "part of", f"{visible(detail.parts.parent.title)} ({detail.parts.parent.id[-8:]})"
-    yield "version", todo.version
-    yield "created", format_time(todo.created_at)
-    yield "chat", visible(detail.conversation_id)
-
-
-def _describe_check(todo: MissionTodo) -> str:
-    match json.loads(todo.completion_check or "{}"):
-        case {"name": name}:
-            check = str(name)
-        case {"metric": metric, "atMost": level}:
-            check = f"{metric} at most {level}"
-        case {"metric": metric, "atLeast": level}:
-            check = f"{metric} at least {level}"
-        case {"file": file, **more}:
-            check = f"{file} contains “{more['contains']}”" if "contains" in more else f"{file} is not empty"
-        case {"command": [*words]}:
-            check = " ".join(map(str, words))
-        case other:
-            check = str(other)
-    result = check_result(todo)
-    if result is None:
-        return f"{check} (not run yet)"
-    return f"{check} ({'passed' if result.get('passed') else 'did not pass'} {format_time(str(result.get('at')))})"
-
-
-def _activity(detail: TodoDetail, cells: int) -> Iterator[str]:
-    if detail.runs:
-        yield "\nRuns"
-        for run in detail.runs:
-            why = f"  {visible(run.why)}" if run.why else ""
-            yield fit_line(f"  {run.id[-8:]}  {run.kind}  {run.status}  {format_time(run.created_at)}{why}", cells)
-        yield f"  {format_run_usage(detail.usage)}"
-    calls = [each.call for each in detail.evidence.calls[-_MAX_EVIDENCE:]]
-    if calls:
-        yield "\nEvidence"
-        if detail.usage.calls > len(calls):
-            yield f"  … {detail.usage.calls - len(calls)} earlier calls"
-        for call in calls:
-            yield fit_line(f"  {_describe_call(call)}", cells)
-            if call.output_file:
-                yield f"    full output: {visible(call.output_file)}"
-    if detail.messages:
-        yield "\nMessages"
-        for message in detail.messages:
-            text = " ".join(_MESSAGE_HEADING.sub("", message.content).split())
-            yield fit_line(f"  {format_time(message.created_at)}  {message.kind}: {visible(text)}", cells)
-
-
-def _describe_call(call: CallEvidence) -> str:
-    return f"{_CALL_ICONS.get(call.status, '…')} {visible(call.tool)} ({visible(call.agent)})  {visible(call.summary)}"

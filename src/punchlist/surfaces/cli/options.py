@@ -27,6 +27,9 @@ RequiredReasonOption = Annotated[
 ]
 OptionalReasonOption = Annotated[str, typer.Option("--why", metavar="TEXT", help="A reason, kept in the event log.")]
 
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=500, metavar="N", help="The page size.")]
+CursorOption = Annotated[str | None, typer.Option("--cursor", metavar="TEXT", help="Continue after a page.")]
+
 NO_MISSIONS: Final = "No missions yet. `punchlist mission init` writes a starter file."
 
 

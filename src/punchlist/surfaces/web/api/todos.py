@@ -245,10 +245,7 @@ def _evidence(call: ApiCall) -> Any:
 def _transcript(call: ApiCall) -> Any:
     with call.services.store.read() as tx:
         todo = _find(tx, call.path["id"])
-    page = read_transcript(call.services.store, todo.id, cursor=call.query.cursor, limit=call.query.limit)
-    fields = ("id", "turn_id", "position", "role", "kind", "content", "created_at")
-    more = {"nextCursor": page.cursor} if page.cursor else {}
-    return {"items": [camel_json(message, *fields) for message in page.messages], **more}
+    return read_transcript(call.services.store, todo.id, cursor=call.query.cursor, limit=call.query.limit).as_json()
 
 
 def _step(action: str) -> Callable[[ApiCall], ApiReply]:

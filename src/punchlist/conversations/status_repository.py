@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from punchlist.storage.statements import Insert, SelectOne, columns
+from punchlist.storage.statements import Insert, SelectAll, SelectOne, columns
 
 
 class TurnStatusRow(NamedTuple):
@@ -37,3 +37,10 @@ save_status: Final = Insert(
     f"INSERT INTO turn_status ({columns(_NAMES)}) VALUES ({', '.join(f':{name}' for name in _NAMES)}) "
     f"ON CONFLICT (turn_id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _NAMES[1:])}"
 )
+call_intervals: Final = SelectAll[tuple[str, str | None]](
+    tuple,
+    "SELECT started_at, ended_at FROM traces WHERE turn_id = :turn_id AND kind = 'model' "
+    "UNION ALL SELECT started_at, ended_at FROM tool_calls WHERE turn_id = :turn_id AND started_at IS NOT NULL "
+    "ORDER BY started_at",
+)
+"""Start and end of the calls of a turn to models and tools."""

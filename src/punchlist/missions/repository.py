@@ -196,6 +196,9 @@ run_totals_by_pillar: Final = SelectAll[tuple[Any, ...]](
 run_totals_of_todo: Final = SelectOne[tuple[Any, ...]](
     tuple, f"SELECT {_RUN_TOTALS} FROM runs WHERE todo_id = :todo_id"
 )
+turns_of_open_runs: Final = SelectAll[str](
+    first_column, "SELECT turn_id FROM runs WHERE todo_id = :todo_id AND ended_at IS NULL AND turn_id IS NOT NULL"
+)
 RUNS_OF_TODO: Final = Statement("SELECT id FROM runs WHERE todo_id = :todo_id ORDER BY created_at, id")
 TURNS_OF_RUN: Final = Statement(
     f"SELECT data FROM events WHERE stream = :stream AND action = '{RunAction.SET_TURN}' ORDER BY version"

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from punchlist.conversations import repository as conversation_repository
+from punchlist.conversations.turn_usage import usage_so_far
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.repository import TurnWork
 from punchlist.storage.store import Store, Transaction
 
 
 class RunUsage(NamedTuple):
-    """Totals over runs. A run includes a turn's usage once that turn has ended."""
+    """Totals over runs. A run includes a turn's usage once that turn has ended; those of a todo include open turns."""
 
     runs: int = 0
     input_tokens: int = 0
@@ -75,7 +77,10 @@ class MissionUsageService:
 
 def usage_of_todo(tx: Transaction, todo_id: str, work: Sequence[TurnWork]) -> RunUsage:
     totals = _run_usage(mission_repository.run_totals_of_todo(tx, todo_id) or ())
-    # Counted from the turns, since the totals of a run do not contain its open turn.
+    # The totals of a run do not contain its open turn.
+    for turn_id in mission_repository.turns_of_open_runs(tx, todo_id):
+        if turn := conversation_repository.find_turn(tx, turn_id):
+            totals = totals.plus(RunUsage(0, *usage_so_far(tx, turn)))
     return totals._replace(calls=sum(turn.calls for turn in work))
 
 

@@ -56,17 +56,25 @@ class CallTimes(NamedTuple):
     started_at: str
     ended_at: str | None
     failed: int
+    asked_at: str | None = None
+    """When a person was asked to approve the call."""
+    answered_at: str | None = None
+    waits: int = 0
+    """Whether the approval is still open."""
 
 
 model_call_times: Final = SelectAll(
-    CallTimes._make,
+    lambda row: CallTimes(*row),
     "SELECT id, kind, name, started_at, ended_at, CASE WHEN error IS NULL THEN 0 ELSE 1 END AS failed "
     "FROM traces WHERE turn_id = :turn_id AND kind = 'model' ORDER BY started_at, id",
 )
 tool_call_times: Final = SelectAll(
     CallTimes._make,
     "SELECT id, 'tool' AS kind, tool AS name, coalesce(started_at, created_at) AS started_at, ended_at, "
-    "CASE WHEN status = 'error' THEN 1 ELSE 0 END AS failed FROM tool_calls WHERE turn_id = :turn_id ORDER BY position",
+    "CASE WHEN tool_calls.status = 'error' THEN 1 ELSE 0 END AS failed, asked_at, answered_at, "
+    "CASE WHEN approvals.status IN ('pending', 'escalated') THEN 1 ELSE 0 END AS waits "
+    "FROM tool_calls LEFT JOIN approvals ON approvals.call_id = tool_calls.id WHERE turn_id = :turn_id "
+    "ORDER BY position",
 )
 call_texts: Final = {
     "model": SelectOne[tuple[str, str]](tuple, "SELECT name, coalesce(error, output) FROM traces WHERE id = :id"),

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from punchlist.checklist.replay import replay_checklist
 from punchlist.checklist.repository import checklist_stream
+from punchlist.kernel.camel_json import camel_json
 from punchlist.missions.changes import event_stream, find_mission
 from punchlist.missions.todos import replay as todo_replay
 from punchlist.missions.todos import repository as todo_repository
@@ -52,6 +53,14 @@ class Moment:
     def change(self) -> ListChange | None:
         """The change that the moment follows."""
         return next((each for each in self.changes if each.version == self.version), None)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            **camel_json(self, "version", "newest"),
+            "items": [camel_json(item) for item in self.items],
+            "counts": dict(self.counts),
+            "changes": [{**camel_json(change), "title": self.titles.get(change.subject)} for change in self.changes],
+        }
 
 
 Items = Callable[[Transaction, str, int], Sequence[ItemThen]]

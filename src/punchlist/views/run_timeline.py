@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.errors import NotFound
+from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
@@ -48,6 +49,10 @@ class TimelineStep(NamedTuple):
     """The beginning of the arguments of a tool call."""
     returned: str = ""
     """The beginning of the result of a tool call."""
+    wait_offset: float = 0.0
+    wait_seconds: float = 0.0
+    """How long the call waited for a person's approval before it ran; until now if it still waits."""
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,11 @@ class RunTimeline:
     times: Sequence[tuple[float, bool]]
     """Start and failure of every call."""
 
+    def as_json(self) -> dict[str, Any]:
+        more = {"nextCursor": str(self.steps[-1].number)} if self.page < self.pages else {}
+        fields = camel_json(self, "started_at", "seconds", "total", "failures", "models", "shown")
+        return {**fields, "items": [camel_json(step) for step in self.steps], **more}
+
     def bins(self, count: int) -> list[tuple[int, int]]:
         """Calls and failed calls in intervals of equal length."""
         if not self.times:
@@ -80,9 +90,18 @@ class RunTimeline:
         return [(calls, failures) for calls, failures in found]
 
 
-def read_timeline(
-    store: Store, run_id: str, *, failed_only: bool = False, page: int = 1, size: int = 100
-) -> RunTimeline:
+@dataclass(frozen=True, slots=True)
+class TimelinePage:
+    """Which calls of a timeline are read: a page by its number, or those after a call."""
+
+    failed_only: bool = False
+    page: int = 1
+    size: int = 100
+    after: int = 0
+    """The number of the last call of the page before."""
+
+
+def read_timeline(store: Store, run_id: str, place: TimelinePage = TimelinePage()) -> RunTimeline:
     with store.read() as tx:
         run = run_repository.find(tx, run_id)
         if run is None:
@@ -93,20 +112,20 @@ def read_timeline(
             if (found := conversation_repository.find_turn(tx, id))
             for turn in conversation_repository.with_child_turns(tx, found)
         ]
-        return _timeline(tx, {turn.id: turn.agent_id for turn in turns}, failed_only, page, min(size, MAX_SIZE))
+        return _timeline(tx, {turn.id: turn.agent_id for turn in turns}, place)
 
 
-def read_turn_timeline(
-    store: Store, turn_id: str, *, failed_only: bool = False, page: int = 1, size: int = 100
-) -> RunTimeline:
+def read_turn_timeline(store: Store, turn_id: str, place: TimelinePage = TimelinePage()) -> RunTimeline:
     """The timeline of one turn and of its workers' turns."""
     with store.read() as tx:
         found = conversation_repository.find_turn(tx, turn_id)
-        turns = conversation_repository.with_child_turns(tx, found) if found else []
-        return _timeline(tx, {turn.id: turn.agent_id for turn in turns}, failed_only, page, min(size, MAX_SIZE))
+        if found is None:
+            raise NotFound(f"There is no turn {excerpt(turn_id)!r}.")
+        turns = conversation_repository.with_child_turns(tx, found)
+        return _timeline(tx, {turn.id: turn.agent_id for turn in turns}, place)
 
 
-def _timeline(tx: Transaction, agents: dict[str, str], failed_only: bool, page: int, size: int) -> RunTimeline:
+def _timeline(tx: Transaction, agents: dict[str, str], place: TimelinePage) -> RunTimeline:
     calls: list[tuple[str, CallTimes]] = []
     for turn_id in agents:
         calls += [(turn_id, row) for row in activity_repository.model_call_times(tx, turn_id)]
@@ -114,25 +133,28 @@ def _timeline(tx: Transaction, agents: dict[str, str], failed_only: bool, page: 
     calls.sort(key=lambda each: (each[1].started_at, each[1].id))
     if not calls:
         return RunTimeline(None, 0.0, 0, 0, 0, 0, 1, 1, [], [])
-    first = calls[0][1].started_at
-    start = parse_timestamp(first).timestamp()
-    offsets = [parse_timestamp(call.started_at).timestamp() - start for _, call in calls]
-    end = max(call.ended_at or call.started_at for _, call in calls)
-    numbered = list(zip(range(1, len(calls) + 1), calls, offsets, strict=True))
-    wanted = [each for each in numbered if each[1][1].failed] if failed_only else numbered
+    first = min(call.asked_at or call.started_at for _, call in calls)
+    clock = _CallClock(parse_timestamp(first).timestamp(), tx.now())
+    offsets = [clock.offset(call.started_at) for _, call in calls]
+    end = max(clock.end_of(call) for _, call in calls)
+    numbered = list(zip(range(1, len(calls) + 1), calls, strict=True))
+    wanted = [each for each in numbered if each[1][1].failed] if place.failed_only else numbered
+    shown = len(wanted)
+    wanted = [each for each in wanted if each[0] > place.after]
+    size = min(place.size, MAX_SIZE)
     pages = max(1, -(-len(wanted) // size))
-    page = min(page, pages)
+    page = min(place.page, pages)
     steps = [
-        _step(tx, number, agents[turn_id], call, offset)
-        for number, (turn_id, call), offset in wanted[(page - 1) * size : page * size]
+        _step(tx, number, agents[turn_id], call, clock)
+        for number, (turn_id, call) in wanted[(page - 1) * size : page * size]
     ]
     return RunTimeline(
         first,
-        parse_timestamp(end).timestamp() - start,
+        end,
         len(calls),
         sum(1 for _, call in calls if call.failed),
         sum(1 for _, call in calls if call.kind == "model"),
-        len(wanted),
+        shown,
         page,
         pages,
         steps,
@@ -140,9 +162,32 @@ def _timeline(tx: Transaction, agents: dict[str, str], failed_only: bool, page: 
     )
 
 
-def _step(tx: Transaction, number: int, agent: str, call: CallTimes, offset: float) -> TimelineStep:
-    started = parse_timestamp(call.started_at).timestamp()
-    seconds = parse_timestamp(call.ended_at).timestamp() - started if call.ended_at else 0.0
+class _CallClock(NamedTuple):
+    """Moments of calls as seconds from the start of the run."""
+
+    start: float
+    now: str
+
+    def offset(self, at: str) -> float:
+        return parse_timestamp(at).timestamp() - self.start
+
+    def wait_of(self, call: CallTimes) -> tuple[float, float]:
+        """Start and duration of the wait for an approval."""
+        if call.asked_at is None:
+            return 0.0, 0.0
+        until = self.now if call.waits else call.answered_at or call.ended_at or call.started_at
+        begin = self.offset(call.asked_at)
+        return begin, max(self.offset(until) - begin, 0.0)
+
+    def end_of(self, call: CallTimes) -> float:
+        return self.offset(self.now if call.waits else call.ended_at or call.started_at)
+
+
+def _step(tx: Transaction, number: int, agent: str, call: CallTimes, clock: _CallClock) -> TimelineStep:
+    wait_offset, wait_seconds = clock.wait_of(call)
+    # A call that was refused has not started.
+    offset = max(clock.offset(call.started_at), wait_offset + wait_seconds)
+    seconds = max(clock.offset(call.ended_at) - offset, 0.0) if call.ended_at else 0.0
     given, returned = activity_repository.call_texts[call.kind](tx, call.id) or ("", "")
     step = TimelineStep(
         number, call.id, call.kind, call.name, agent, offset, seconds, bool(call.failed), call.started_at
@@ -151,7 +196,8 @@ def _step(tx: Transaction, number: int, agent: str, call: CallTimes, offset: flo
         step = step._replace(summary=_line(returned))
     if call.kind == "model":
         return step if call.failed else step._replace(**_usage(returned))
-    return step._replace(summary=step.summary or _line(_summary(given)), given=given, returned=returned)
+    waited = {"wait_offset": wait_offset, "wait_seconds": wait_seconds, "waits": bool(call.waits)}
+    return step._replace(summary=step.summary or _line(_summary(given)), given=given, returned=returned, **waited)
 
 
 def _summary(arguments: str) -> str:

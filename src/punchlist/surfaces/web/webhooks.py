@@ -30,6 +30,7 @@ from punchlist.tokens.model import AccessToken
 from punchlist.tokens.validation import WEBHOOK_PREFIX, webhook_secret
 
 MAX_AGE_SECONDS: Final = 300
+WEBHOOK_PATH: Final = "/webhooks/{id}"
 
 
 class WebhookBody(RequestModel):
@@ -43,7 +44,7 @@ class WebhookBody(RequestModel):
 
 
 def routes() -> list[Route]:
-    return [Route("/webhooks/{id}", _receive, methods=["POST"])]
+    return [Route(WEBHOOK_PATH, _receive, methods=["POST"])]
 
 
 async def _receive(request: Request) -> Response:

@@ -7,31 +7,54 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import ConversationOverview
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.camel_json import camel_json
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import JsonObject, Limit, ReasonBody
+from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, ReasonBody
 from punchlist.views.chat import read_chat
+from punchlist.views.conversations import read_conversations
+
+_TURN_FIELDS = ("id", "agent_id", "parent_turn_id", "started_at", "ended_at", "end_reason")
 
 
 class ConversationQuery(RequestModel):
+    search: Annotated[str, Field(max_length=200, description="Words in them; then the best matches come first.")] = ""
     limit: Limit = 50
+    cursor: Cursor = None
 
 
 class ConversationShape(ResponseModel):
     id: str
-    title: str
+    title: Annotated[str, Field(description="Else the beginning of the first request; empty if it has neither.")]
     created_at: str
-    turns: int
-    messages: int
-    last_turn: JsonObject | None
+    active_at: str
+    state: Literal["working", "waiting", "interrupted", "ended", "new"]
+    turn: Annotated[JsonObject | None, Field(description="The open turn, else the last one.")]
+    items: Annotated[JsonObject, Field(description="The progress of plan and checklist.")]
+    approvals: int
 
 
 class ConversationListShape(ResponseModel):
     items: list[ConversationShape]
+    next_cursor: str | None
+
+
+class TurnQuery(RequestModel):
+    limit: Limit = 50
+
+
+class TurnShape(ResponseModel):
+    id: str
+    agent_id: str
+    parent_turn_id: str | None
+    started_at: str
+    ended_at: str | None
+    end_reason: str | None
+
+
+class TurnListShape(ResponseModel):
+    items: list[TurnShape]
 
 
 Position = Annotated[int | None, Field(ge=0, le=2**31 - 1)]
@@ -89,20 +112,15 @@ class InterruptShape(ResponseModel):
 
 
 def _list(call: ApiCall) -> Any:
-    with call.services.store.read() as tx:
-        found = conversation_repository.overviews(tx, call.query.limit)
-    return {"items": [_overview(each) for each in found]}
+    query = call.query
+    store = call.services.store
+    return read_conversations(store, search=query.search, limit=query.limit, cursor=query.cursor).as_json()
 
 
-def _overview(overview: ConversationOverview) -> dict[str, Any]:
-    last = overview.last
-    return {
-        **camel_json(overview.conversation, "id", "title", "created_at"),
-        "metadata": json.loads(overview.conversation.metadata),
-        "turns": overview.turns,
-        "messages": overview.messages,
-        "lastTurn": last and {"id": last.id, "open": last.open, "endReason": last.end_reason, "endedAt": last.ended_at},
-    }
+def _turns(call: ApiCall) -> Any:
+    conversation = call.services.conversations.get(call.path["id"])
+    turns = call.services.conversations.turns(conversation.id, limit=call.query.limit)
+    return {"items": [camel_json(turn, *_TURN_FIELDS) for turn in turns]}
 
 
 def _messages(call: ApiCall) -> Any:
@@ -175,8 +193,12 @@ def _message_queue(call: ApiCall) -> MessageQueue:
 
 ENDPOINTS = [
     Endpoint(
-        "GET", "/conversations", "listConversations", "Sessions and chats, newest first.",
+        "GET", "/conversations", "listConversations", "Sessions and chats by their last activity, newest first.",
         _list, ConversationListShape, ConversationQuery,
+    ),
+    Endpoint(
+        "GET", "/conversations/{id}/turns", "listTurns", "The newest turns of a session.", _turns, TurnListShape,
+        TurnQuery,
     ),
     Endpoint(
         "GET", "/conversations/{id}/messages", "getMessages",

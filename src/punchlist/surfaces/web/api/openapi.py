@@ -13,6 +13,7 @@ from punchlist import __version__
 from punchlist.surfaces.web.api.dispatch import JSON, PREFIX
 from punchlist.surfaces.web.api.endpoint import Endpoint
 from punchlist.surfaces.web.problems import TITLES
+from punchlist.surfaces.web.webhooks import MAX_AGE_SECONDS, WEBHOOK_PATH, WebhookBody
 
 _REF: Final = "#/components/schemas/{model}"
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
@@ -32,7 +33,7 @@ _PROBLEM: Final[dict[str, Any]] = {
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    models: list[tuple[Any, JsonSchemaMode]] = []
+    models: list[tuple[Any, JsonSchemaMode]] = [(WebhookBody, "validation")]
     for endpoint in endpoints:
         models.append((endpoint.response, "serialization"))
         if endpoint.body is not None:
@@ -42,6 +43,7 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     for endpoint in endpoints:
         paths.setdefault(PREFIX + endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, references)
     paths[f"{PREFIX}/events"] = {"get": _EVENTS}
+    paths[WEBHOOK_PATH] = {"post": _webhook(references[WebhookBody, "validation"])}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -125,6 +127,33 @@ def _problem(status: int) -> dict[str, Any]:
 def _header(name: str, description: str, length: int) -> dict[str, Any]:
     schema = {"type": "string", "minLength": 1, "maxLength": length}
     return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
+
+
+def _webhook(body: dict[str, Any]) -> dict[str, Any]:
+    texts = {
+        "webhook-id": "Of the request; a repeated one gets the first answer and changes nothing.",
+        "webhook-timestamp": f"Unix seconds; at most {MAX_AGE_SECONDS} seconds from now.",
+        "webhook-signature": "`v1,` and the base64 of the HMAC-SHA256 of id, timestamp and body, joined by dots.",
+    }
+    lengths = {"webhook-id": 100, "webhook-timestamp": 11, "webhook-signature": 1_000}
+    id = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+    answer = {
+        "description": "Done: the todos that were woken, or the run of the cycle.",
+        "content": {JSON: {"schema": {"type": "object"}}},
+    }
+    return {
+        "operationId": "receiveWebhook",
+        "summary": "Wake what waits for an event, or start a planning cycle, by a signed request.",
+        "description": "As in Standard Webhooks. `punchlist token create NAME --webhook` prints address and secret.",
+        "tags": ["webhooks"],
+        "security": [],
+        "parameters": [id, *({**_header(name, texts[name], lengths[name]), "required": True} for name in texts)],
+        "requestBody": {"required": True, "content": {JSON: {"schema": body}}},
+        "responses": {
+            "200": answer,
+            **{str(status): _problem(status) for status in (401, 403, 404, 408, 409, 413, 422, 429, 500, 503)},
+        },
+    }
 
 
 def _inline(schema: Any, definitions: dict[str, Any]) -> Any:

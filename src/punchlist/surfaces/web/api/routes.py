@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from punchlist.surfaces.web.api import (
     access,
     activity,
+    agents,
     conversations,
     dispatch,
     events,
@@ -21,16 +22,23 @@ from punchlist.surfaces.web.api import (
     metrics,
     missions,
     openapi,
+    pillars,
     push,
     recommendations,
+    replay,
     runs,
+    timelines,
+    todo_lists,
     todos,
 )
 from punchlist.surfaces.web.api.endpoint import Endpoint
 
 ENDPOINTS: Final[list[Endpoint]] = [
     endpoint
-    for module in (access, push, missions, recommendations, metrics, todos, runs, conversations, lists, inbox, activity)
+    for module in (
+        *(access, push, missions, pillars, recommendations, metrics, todos, todo_lists, runs, timelines),
+        *(conversations, lists, replay, agents, inbox, activity),
+    )
     for endpoint in module.ENDPOINTS
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, Final
+from typing import Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt
@@ -12,6 +12,7 @@ from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.views.board import BoardFilter, read_board
 from punchlist.views.health import read_health
 from punchlist.views.metrics import read_metric
+from punchlist.views.mission_chats import read_mission_chats
 
 _POINTS: Final = 120
 
@@ -47,31 +48,8 @@ def mission(request: PageRequest) -> Page:
 
 def chats(request: PageRequest) -> Page:
     services, slug = request.services, request.parameters["mission"]
-    found = services.missions.get(slug)
-    rows: list[dict[str, Any]] = [
-        _chat(request, "Mission chat", "The Lead reviews and decides here.", found.conversation_id)
-    ]
-    for state in services.missions.pillars(found):
-        pillar = state.pillar
-        rows += [
-            _chat(request, pillar.name, "The owner plans here.", pillar.conversation_id),
-            _chat(request, f"[TODOs] {pillar.name}", "The owner executes todos here.", pillar.todo_conversation_id),
-        ]
-    return Page("chats.html", found.name, {"mission": found, "chats": rows}, section=f"mission:{slug}", mission=slug)
-
-
-def _chat(request: PageRequest, name: str, purpose: str, id: str) -> dict[str, Any]:
-    services = request.services
-    last = services.conversations.last_message(id)
-    runs = [run for run in services.runs.list(limit=200) if run.conversation_id == id]
-    return {
-        "name": name,
-        "purpose": purpose,
-        "id": id,
-        "messages": last.messages if last else 0,
-        "at": last.at if last else None,
-        "run": runs[0] if runs else None,
-    }
+    values = {"mission": services.missions.get(slug), "chats": read_mission_chats(services.store, slug)}
+    return Page("chats.html", values["mission"].name, values, section=f"mission:{slug}", mission=slug)
 
 
 # --- forms ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from punchlist.surfaces.web.pages import plots
 from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.run_titles import RunTitles
-from punchlist.views.run_timeline import RunTimeline, read_timeline, read_turn_timeline
+from punchlist.views.run_timeline import RunTimeline, TimelinePage, read_timeline, read_turn_timeline
 from punchlist.views.runs import read_runs
 
 PAGE: Final = 100
@@ -45,7 +45,7 @@ def run(request: PageRequest) -> Page:
     services = request.services
     found = services.runs.find(request.parameters["run"])
     failed_only = request.get("show") == "failed"
-    timeline = read_timeline(services.store, found.id, failed_only=failed_only, page=_page(request), size=PAGE)
+    timeline = read_timeline(services.store, found.id, TimelinePage(failed_only, _page(request), PAGE))
     slug = None
     if found.mission_id is not None:
         missions = services.missions.list(archived=True)
@@ -69,7 +69,7 @@ def turn(request: PageRequest) -> Page:
     services = request.services
     found = services.conversations.turn(request.parameters["turn"])
     failed_only = request.get("show") == "failed"
-    timeline = read_turn_timeline(services.store, found.id, failed_only=failed_only, page=_page(request), size=PAGE)
+    timeline = read_turn_timeline(services.store, found.id, TimelinePage(failed_only, _page(request), PAGE))
     values: dict[str, Any] = {
         "turn": found,
         "conversation": services.conversations.get(found.conversation_id),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.errors import InvalidInput, PunchlistError
 from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.todos import tool_arguments
+from punchlist.missions.todos.bulk import change_todos
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.missions.todos.tool_updates import UpdateRequest, apply_update, parse_update
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
@@ -17,7 +18,6 @@ from punchlist.views.health import has_worker
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission, MissionTodo, TodoChange
 
-_MAX_BULK: Final = 500
 _DONE: Final = {"promote": "promoted", "demote": "moved to the backlog", "start": "started", "cancel": "cancelled"}
 
 
@@ -84,20 +84,16 @@ def comment(request: PageRequest) -> Redirect:
 def change_many(request: PageRequest) -> Redirect:
     """The same action on several todos, each in its own transaction; those that failed are named."""
     slug, action = request.parameters["mission"], request.posted("action")
-    ids = list(dict.fromkeys(request.form.get("todo", ())))[:_MAX_BULK]
+    ids = request.form.get("todo", ())
     if action not in _DONE:
         raise InvalidInput("action: choose what to do with the selected todos")
     if not ids:
         raise InvalidInput("todo: select at least one todo")
-    mission = request.services.missions.get(slug)
-    failed: list[str] = []
-    for id in ids:
-        try:
-            _apply(request, mission, id, action, request.posted("reason"))
-        except PunchlistError as error:
-            failed.append(f"{_title(request, id)}: {error}")
-    done = len(ids) - len(failed)
-    lines = [f"{done} of {len(ids)} todos {_DONE[action]}."]
+    outcomes = change_todos(
+        request.services.mission_todos, request.scope(), slug, action, ids, request.posted("reason")
+    )
+    failed = [f"{_title(request, each.todo_id)}: {each.error}" for each in outcomes if each.error]
+    lines = [f"{len(outcomes) - len(failed)} of {len(outcomes)} todos {_DONE[action]}."]
     for text, count in Counter(failed).items():
         lines.append(f"Not changed: {text}" + (f" ({count})" if count > 1 else ""))
     return Redirect(f"/missions/{slug}/board", "\n".join(lines[:12]), warning=bool(failed))

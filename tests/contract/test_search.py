@@ -6,14 +6,16 @@ import json
 
 import pytest
 from tests.contract.front import todo
+from tests.contract.missions import BUILD, SLUG, developer_experience
 from tests.contract.rehearsing import Rehearse, calls, plans, says
 
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import MessageRole, Scope, TurnScope
+from punchlist.conversations.model import MessageRole, NoticeKind, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput
 from punchlist.kernel.events import Actor, Role
+from punchlist.missions.model import NewMissionTodo
 from punchlist.storage.store import Store
 from punchlist.views import search_index
 from punchlist.views.conversations import read_conversations
@@ -98,6 +100,29 @@ def test_a_long_log_is_indexed_in_several_steps(
     page = read_search(store, "apple")
     assert page.complete
     assert len(page.hits) == 7
+
+
+def test_what_the_program_wrote_comes_last_and_marks_of_markdown_are_not_shown(
+    store: Store, conversations: Conversations, agent: Scope
+) -> None:
+    prompt = "## Planning Cycle\n\n- **Pears** and [apples](https://a.example): pears, pears, pears"
+    conversations.add_message(agent, MessageRole.SYSTEM, prompt, kind=NoticeKind.NOTE)
+    conversations.add_message(agent, MessageRole.USER, "Which of the long list of things that we have are pears?")
+    first, last = read_search(store, "pears").hits
+    assert (first.is_notice, last.is_notice) == (False, True)
+    assert last.excerpt == "Planning Cycle Pears and apples: pears, pears, pears"
+    assert [last.excerpt[start:end] for start, end in last.matches] == ["Pears", *["pears"] * 3]
+
+
+def test_the_title_of_a_todo_is_apart_from_its_text(store: Store) -> None:
+    team = developer_experience(store)
+    new = NewMissionTodo(
+        BUILD, "Profile the build", description="# Goal\nFind what is slow.", completion_criteria="A list"
+    )
+    team.todos.create(team.person, SLUG, new)
+    [hit] = read_search(store, "profile").hits
+    assert (hit.title, hit.excerpt) == ("Profile the build", "Goal · Find what is slow. · A list")
+    assert [hit.title[start:end] for start, end in hit.title_matches] == ["Profile"]
 
 
 def test_an_excerpt_begins_near_the_first_match() -> None:

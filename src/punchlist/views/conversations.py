@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from punchlist.agent.resume import original_request
 from punchlist.checklist.repository import find_checklist
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.model import StoredTurn
+from punchlist.conversations.model import MessageRole, StoredTurn
 from punchlist.conversations.status_repository import TurnStatusRow, find_status
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.camel_json import camel_json
@@ -17,11 +17,14 @@ from punchlist.kernel.processes import is_running
 from punchlist.kernel.text import excerpt
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import transcript_repository as repository
+from punchlist.views.plain_text import message_text, plain_line
 from punchlist.views.transcript_repository import ConversationActivity
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 200
 _NEWEST: Final = 2**62
+_END: Final = 2**31 - 1
+_LAST_MESSAGES: Final = 6
 ConversationState = Literal["working", "waiting", "interrupted", "ended", "new"]
 """Waiting: the turn is open, and nothing works on it until a wait is over. Interrupted: its process died."""
 
@@ -50,11 +53,13 @@ class ConversationLine:
     items: ListProgress
     approvals: int
     """Those that wait for an answer."""
+    last_text: str = ""
+    """The beginning of the last thing that a person or an agent wrote, on one line."""
 
     def as_json(self) -> dict[str, Any]:
         names = ("id", "parent_turn_id", "started_at", "ended_at", "end_reason")
         turn = {**camel_json(self.turn, *names), "agent": self.turn.agent_id} if self.turn else None
-        fields = camel_json(self, "id", "title", "created_at", "active_at", "state", "approvals")
+        fields = camel_json(self, "id", "title", "created_at", "active_at", "state", "approvals", "last_text")
         return {**fields, "turn": turn, "items": camel_json(self.items)}
 
 
@@ -105,7 +110,18 @@ def _line(tx: Transaction, conversation: ConversationActivity) -> ConversationLi
         turn,
         list_progress(tx, conversation.id, turn),
         repository.waiting_approvals(tx, conversation.id) or 0,
+        _last_text(tx, conversation.id),
     )
+
+
+def _last_text(tx: Transaction, conversation_id: str) -> str:
+    """Of the last messages, the newest with text; notices are only read where no person and no agent wrote."""
+    messages = repository.messages_before(tx, conversation_id=conversation_id, position=_END, most=_LAST_MESSAGES)
+    written = [message for message in messages if message.role in (MessageRole.USER, MessageRole.ASSISTANT)]
+    for message in written or messages:
+        if text := message_text(message):
+            return excerpt(plain_line(text), repository.MAX_TITLE)
+    return ""
 
 
 def turn_state(turn: StoredTurn | None) -> ConversationState:

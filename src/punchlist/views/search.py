@@ -17,6 +17,7 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.missions.changes import find_mission
 from punchlist.storage.store import Store
 from punchlist.views import search_repository as repository
+from punchlist.views.plain_text import plain_line
 from punchlist.views.search_index import catch_up, fold, words
 from punchlist.views.search_repository import FoundDocument
 
@@ -47,9 +48,15 @@ class SearchHit:
     """One line of plain text."""
     matches: Sequence[tuple[int, int]]
     """Start and end of each match in the excerpt."""
+    title: str = ""
+    """Of an item that also has a text; the excerpt is from the text."""
+    title_matches: Sequence[tuple[int, int]] = ()
+    is_notice: bool = False
+    """Whether the program wrote the message, such as a prompt to an agent."""
 
     def as_json(self) -> dict[str, Any]:
-        return {**camel_json(self), "matches": [list(match) for match in self.matches]}
+        found = {"matches": [list(match) for match in self.matches]}
+        return {**camel_json(self), **found, "titleMatches": [list(match) for match in self.title_matches]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +117,22 @@ def _query(store: Store, wanted: Sequence[str]) -> str:
 
 
 def _hit(found: FoundDocument, wanted: Sequence[str]) -> SearchHit:
-    excerpt, matches = make_excerpt(found.text, wanted)
+    title, text = "", plain_line(found.text)
+    if found.kind.endswith(("_todo", "_item")):
+        first, _, rest = found.text.partition("\n")
+        lines = [line for each in rest.splitlines() if (line := plain_line(each))]
+        title, text = (plain_line(first), " · ".join(lines)) if lines else ("", plain_line(first))
+    excerpt, matches = make_excerpt(text, wanted)
     id = found.subject.rpartition(":")[2] if found.kind == "checklist_item" else found.subject
     place = found.conversation_id, found.mission_id, found.turn_id, found.position, found.at
-    return SearchHit(found.kind, id, *place, excerpt, matches)
+    marks = _matches(title, wanted)
+    return SearchHit(found.kind, id, *place, excerpt, matches, title, marks, bool(found.is_notice))
 
 
 def make_excerpt(text: str, wanted: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
     """The part of a text around the first match, on one line, and where the matches are in it."""
     line = " ".join(text.split())
-    found = [
-        (word.start(), word.start() + min(len(match), len(word[0])))
-        for word in _WORD.finditer(line)
-        if (match := _longest_match(fold(word[0]), wanted))
-    ]
+    found = _matches(line, wanted)
     start = max(found[0][0] - _BEFORE, 0) if found else 0
     if start:
         # Begin with a whole word.
@@ -133,6 +142,14 @@ def make_excerpt(text: str, wanted: Sequence[str]) -> tuple[str, list[tuple[int,
     shift = len(before) - start
     inside = [(first + shift, last + shift) for first, last in found if last <= end]
     return f"{before}{line[start:end]}{after}", inside
+
+
+def _matches(line: str, wanted: Sequence[str]) -> list[tuple[int, int]]:
+    return [
+        (word.start(), word.start() + min(len(match), len(word[0])))
+        for word in _WORD.finditer(line)
+        if (match := _longest_match(fold(word[0]), wanted))
+    ]
 
 
 def _longest_match(word: str, wanted: Sequence[str]) -> str:

@@ -17,15 +17,14 @@ from datetime import timedelta
 from typing import Any, Final
 
 from punchlist.agent.message_kinds import REPLY, TEXT
-from punchlist.agent.transcript import from_stored
 from punchlist.checklist.repository import find_checklist
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, MessageRole, NoticeKind
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import timestamp
-from punchlist.models.model import Reply
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import search_repository as repository
+from punchlist.views.plain_text import message_text
 from punchlist.views.search_repository import IndexedEvent, SearchDocument
 
 BATCH: Final = 500
@@ -129,7 +128,7 @@ def _of_message(tx: Transaction, message: Message) -> Iterator[SearchDocument]:
     """Requests and answers; not the results of calls, and not what the loop tells a model."""
     text = message.content
     if message.role == MessageRole.ASSISTANT and message.kind == REPLY:
-        text = _reply_text(message)
+        text = message_text(message)
     elif message.kind != TEXT and message.kind not in _NOTICES:
         return
     asked = message.role == MessageRole.USER and message.kind == TEXT
@@ -145,14 +144,6 @@ def _is_of_worker(tx: Transaction, message: Message) -> bool:
     """Whether an agent wrote the request, for a worker."""
     turn = conversation_repository.find_turn(tx, message.turn_id) if message.turn_id is not None else None
     return turn is not None and turn.parent_turn_id is not None
-
-
-def _reply_text(message: Message) -> str:
-    try:
-        reply = from_stored(message)
-    except StoreDamaged:
-        return ""
-    return reply.text if isinstance(reply, Reply) else ""
 
 
 def _of_checklist(tx: Transaction, conversation_id: str, at: str) -> Iterator[SearchDocument]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from punchlist.storage.statements import ROW_LOCK, SelectAll, SelectOne, Statement, columns, first_column
+from punchlist.agent.message_kinds import REPLY, TEXT
+from punchlist.storage.statements import ROW_LOCK, SelectAll, SelectOne, Statement, columns, first_column, literals
 
 CANDIDATES: Final = 2_000
 """The newest matches, which are ranked."""
@@ -34,6 +35,8 @@ class FoundDocument(NamedTuple):
     at: str
     text: str
     rank: float
+    is_notice: int
+    """Whether the program wrote the message, such as a prompt to an agent."""
 
 
 class IndexedEvent(NamedTuple):
@@ -113,15 +116,18 @@ _WANTED: Final = (
     "AND (:conversation_id = '' OR d.conversation_id = :conversation_id) "
     f"ORDER BY d.id DESC LIMIT {CANDIDATES}"
 )
+_IS_NOTICE: Final = (
+    "CASE WHEN EXISTS (SELECT 1 FROM messages WHERE messages.id = subject "
+    f"AND messages.kind NOT IN ({literals((TEXT, REPLY))})) THEN 1 ELSE 0 END"
+)
+_RANKED: Final = "ORDER BY is_notice, score, document DESC LIMIT :most OFFSET :skipped"
 matches: Final = SelectAll(
     FoundDocument._make,
-    f"SELECT {_DOCUMENT}, score FROM (SELECT {_OF_DOCUMENT}, d.id AS document, bm25(search_index) AS score "
-    "FROM search_index JOIN search_documents AS d ON d.id = search_index.rowid "
-    f"WHERE search_index MATCH :query AND {_WANTED.replace('d.id DESC', 'search_index.rowid DESC')}) "
-    "ORDER BY score, document DESC LIMIT :most OFFSET :skipped",
-    postgresql=f"SELECT {_DOCUMENT}, score FROM (SELECT {_OF_DOCUMENT}, d.id AS document, "
+    f"SELECT {_DOCUMENT}, score, {_IS_NOTICE} AS is_notice FROM (SELECT {_OF_DOCUMENT}, d.id AS document, "
+    "bm25(search_index) AS score FROM search_index JOIN search_documents AS d ON d.id = search_index.rowid "
+    f"WHERE search_index MATCH :query AND {_WANTED.replace('d.id DESC', 'search_index.rowid DESC')}) {_RANKED}",
+    postgresql=f"SELECT {_DOCUMENT}, score, {_IS_NOTICE} AS is_notice FROM (SELECT {_OF_DOCUMENT}, d.id AS document, "
     "-ts_rank_cd(d.words, to_tsquery('simple', :query)) AS score FROM search_documents AS d "
-    f"WHERE d.words @@ to_tsquery('simple', :query) AND {_WANTED}) AS found "
-    "ORDER BY score, document DESC LIMIT :most OFFSET :skipped",
+    f"WHERE d.words @@ to_tsquery('simple', :query) AND {_WANTED}) AS found {_RANKED}",
 )
-"""The best of the newest matches. `query` is in the syntax of the database."""
+"""The best of the newest matches; what the program wrote comes last. `query` is in the syntax of the database."""

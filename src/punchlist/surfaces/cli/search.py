@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -37,7 +38,7 @@ def search(
     page = read_search(services.store, " ".join(text), kind=kind, mission=mission, limit=limit, cursor=cursor)
     color = supports_color()
     lines = [
-        f"{hit.kind.replace('_', ' ')}  {visible(hit.conversation_id)}  {format_time(hit.at)}\n  {_marked(hit, color)}"
+        f"{hit.kind.replace('_', ' ')}  {visible(hit.conversation_id)}  {format_time(hit.at)}\n  {_text(hit, color)}"
         for hit in page.hits
     ]
     cli.show(page.as_json(), lines, empty="Nothing found.")
@@ -47,10 +48,15 @@ def search(
         echo_error("the index is still being filled; a later search may find more")
 
 
-def _marked(hit: SearchHit, color: bool) -> str:
-    """The excerpt with its matches in bold."""
+def _text(hit: SearchHit, color: bool) -> str:
+    excerpt = _marked(hit.excerpt, hit.matches if color else ())
+    return f"{_marked(hit.title, hit.title_matches if color else ())}: {excerpt}" if hit.title else excerpt
+
+
+def _marked(line: str, matches: Sequence[tuple[int, int]]) -> str:
+    """A line with its matches in bold."""
     text, at = "", 0
-    for start, end in hit.matches if color else ():
-        text += f"{visible(hit.excerpt[at:start])}{BOLD}{visible(hit.excerpt[start:end])}{PLAIN}"
+    for start, end in matches:
+        text += f"{visible(line[at:start])}{BOLD}{visible(line[start:end])}{PLAIN}"
         at = end
-    return text + visible(hit.excerpt[at:])
+    return text + visible(line[at:])

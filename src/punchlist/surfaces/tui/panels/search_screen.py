@@ -182,13 +182,20 @@ def _hit_row(hit: SearchHit) -> FoundRow:
 
 
 def _excerpt(hit: SearchHit) -> Iterator[Content]:
-    """The excerpt with its matches marked. Escapes would move them, so each part is made safe by itself."""
+    if hit.title:
+        yield from _marked(hit.title, hit.title_matches)
+        yield Content.styled(" · ", "$quiet")
+    yield from _marked(hit.excerpt, hit.matches)
+
+
+def _marked(text: str, matches: Sequence[tuple[int, int]]) -> Iterator[Content]:
+    """A text with its matches marked. Escapes would move them, so each part is made safe by itself."""
     end = 0
-    for first, last in hit.matches:
-        yield Content(visible(hit.excerpt[end:first]))
-        yield Content.styled(visible(hit.excerpt[first:last]), "bold $needs-you")
+    for first, last in matches:
+        yield Content(visible(text[end:first]))
+        yield Content.styled(visible(text[first:last]), "bold $needs-you")
         end = last
-    yield Content(visible(hit.excerpt[end:]))
+    yield Content(visible(text[end:]))
 
 
 def _row_line(row: FoundRow, age: str, width: int) -> Content:

@@ -22,6 +22,8 @@ from punchlist.views.chat import DEFAULT_LIMIT, ChatPage, read_chat
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+PROGRAM: Final = "punchlist"
+"""The author of notices."""
 LONG: Final = 240
 """A longer notice is folded: it is a prompt to an agent, or repeats what an agent said."""
 _SUMMARY: Final = 140
@@ -60,8 +62,11 @@ class ShownMessage:
     """Of a notice that is folded: its beginning."""
 
     @property
-    def initial(self) -> str:
-        return self.who[:1].upper() or "?"
+    def initials(self) -> str:
+        """Of an agent, such as PO for pillar-owner; empty for this program, which has an icon."""
+        if self.who == PROGRAM:
+            return ""
+        return "".join(word[:1] for word in self.who.split("-")[:2]).upper() or "?"
 
 
 def chat(request: PageRequest) -> Page:
@@ -146,10 +151,10 @@ def _reply(entry: ChatEntry, found: Mapping[str, Any], results: Mapping[str, Map
 def _message(entry: ChatEntry, text: str, calls: Sequence[ShownCall] = ()) -> ShownMessage:
     message, turn = entry.message, entry.turn
     own = message.role == "assistant"
-    who = (turn.agent_id if turn else "agent") if own else "punchlist" if message.role == "system" else message.role
+    who = (turn.agent_id if turn else "agent") if own else PROGRAM if message.role == "system" else message.role
     notice = message.kind in _NOTICES or message.kind not in ("text", "reply", "result")
     if notice and not own:
-        who = "punchlist"
+        who = PROGRAM
         text = unquote(text[found.end() :]) if (found := _HEADING.match(text)) else text
     return ShownMessage(
         message.id,

@@ -15,21 +15,22 @@ _LIMIT: Final = 50
 def conversations(request: PageRequest) -> Page:
     services = request.services
     page = read_conversations(services.store, limit=_LIMIT, cursor=request.get("cursor") or None)
-    missions = _missions_of_chats(request)
-    rows = [{"line": line, "mission": missions.get(line.id)} for line in page.conversations]
+    chats = _mission_chats(request)
+    rows = [{"line": line, "chat": chats.get(line.id)} for line in page.conversations]
     more = request.link(cursor=page.cursor) if page.cursor else None
     values = {"rows": rows, "model": turn_model(request), "more": more}
     return Page("conversations.html", "Conversations", values, section="conversations")
 
 
-def _missions_of_chats(request: PageRequest) -> dict[str, str]:
-    """The name of the mission of each of its chats."""
+def _mission_chats(request: PageRequest) -> dict[str, tuple[str, str]]:
+    """The name and the mission of each chat of a mission."""
     missions = request.services.missions
     found = {}
     for mission in missions.list(archived=True):
-        found[mission.conversation_id] = mission.name
-        for state in missions.pillars(mission):
-            found[state.pillar.conversation_id] = found[state.pillar.todo_conversation_id] = mission.name
+        found[mission.conversation_id] = ("Mission chat", mission.name)
+        for pillar in (state.pillar for state in missions.pillars(mission)):
+            found[pillar.conversation_id] = (pillar.name, mission.name)
+            found[pillar.todo_conversation_id] = (f"{pillar.name}: todos", mission.name)
     return found
 
 

@@ -22,18 +22,28 @@ def ago(stamp: str | None, now: datetime) -> Markup:
     moment = parse_timestamp(stamp)
     seconds = (now - moment).total_seconds()
     text = (
-        f"in {span(-seconds)}" if seconds <= -_MINUTE else "just now" if seconds < _MINUTE else f"{span(seconds)} ago"
+        f"in {_whole(-seconds)}"
+        if seconds <= -_MINUTE
+        else "just now"
+        if seconds < _MINUTE
+        else f"{_whole(seconds)} ago"
     )
     exact = f"{str(moment)[:19]} UTC"
-    return Markup(f'<time datetime="{escape(stamp)}" title="{exact}" data-ago>{text}</time>')
+    return Markup(f'<time datetime="{escape(stamp)}" title="{exact}" data-time="ago">{text}</time>')
+
+
+def _whole(seconds: float) -> str:
+    """Whole units that have passed: `3 d`, `2 h`, `5 min`."""
+    size, unit = next((each for each in UNITS if seconds >= each[0]), (1, "s"))
+    return f"{int(seconds // size)} {unit}"
 
 
 def span(seconds: float) -> str:
-    """A duration in its largest unit: `3 d`, `2 h`, `5 min`, `12 s`."""
-    for size, unit in UNITS:
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return f"{seconds:.1f} s" if 0 < seconds < 10 else f"{int(seconds)} s"
+    """A duration in its largest unit, with one decimal below 10: `1.5 d`, `12 h`, `5 min`, `0.4 s`."""
+    size, unit = next((each for each in UNITS if seconds >= each[0]), (1, "s"))
+    count = seconds / size
+    text = f"{count:.1f}".removesuffix(".0") if count < 9.95 else f"{count:.0f}"
+    return f"{text} {unit}"
 
 
 def model_name(name: str) -> str:
@@ -45,14 +55,23 @@ def day(stamp: str | None) -> str:
     return stamp[:10] if stamp else ""
 
 
-def moment(stamp: str) -> str:
-    """A date with its time, in UTC."""
-    return f"{stamp[:10]} {stamp[11:19]}"
+def moment(stamp: str) -> Markup:
+    """A date with its time: in UTC, which the browser replaces by the local time."""
+    return _time("moment", stamp, f"{stamp[:10]} {stamp[11:19]} UTC")
 
 
-def clock(stamp: str | None) -> str:
+def clock(stamp: str | None) -> Markup:
     """Hours, minutes and seconds."""
-    return stamp[11:19] if stamp else ""
+    return _time("clock", stamp, f"{stamp[11:19]} UTC") if stamp else Markup("")
+
+
+def local_day(stamp: str) -> Markup:
+    """The date of a moment."""
+    return _time("day", stamp, stamp[:10])
+
+
+def _time(form: str, stamp: str, text: str) -> Markup:
+    return Markup('<time datetime="{}" data-time="{}">{}</time>').format(stamp, form, text)
 
 
 def money(dollars: float) -> str:

@@ -9,6 +9,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt
 from punchlist.missions.usage import MissionUsageService, RunUsage
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
+from punchlist.surfaces.web.pages.run_titles import RunTitles
 from punchlist.views.board import BoardFilter, read_board
 from punchlist.views.health import read_health
 from punchlist.views.metrics import read_metric
@@ -33,13 +34,14 @@ def mission(request: PageRequest) -> Page:
         }
         for state in board.pillars
     ]
+    runs, titles = services.runs.list(mission_id=board.mission.id, ended=True, limit=8), RunTitles(services)
     values = {
         "board": board,
         "pillars": pillars,
         "plots_by_slug": plots,
         "usage": reduce(RunUsage.plus, usage.values(), RunUsage()),
         "directives": services.directives.list(slug),
-        "runs": services.runs.list(mission_id=board.mission.id, ended=True, limit=8),
+        "runs": [(run, titles.of(run)) for run in runs],
         "health": read_health(services.store, slug).missions[0],
         "recommendations": services.recommendations.list(slug),
     }

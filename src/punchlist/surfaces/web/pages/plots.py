@@ -96,13 +96,13 @@ def metric_plot(plot: MetricPlot, *, width: int = WIDTH, height: int = HEIGHT) -
 
 def cumulative_flow(days: Sequence[tuple[str, Mapping[str, int]]], order: Sequence[str]) -> Markup:
     """Stacked areas, the first status of `order` at the bottom."""
-    if not days:
+    most = max((sum(counts.values()) for _, counts in days), default=0)
+    if not most:
         return Markup("")
     width, height = WIDTH * 1.6, 240
-    most = max(sum(counts.values()) for _, counts in days) or 1
     y, x = Scale(0, most, height - BOTTOM, TOP), Scale(0, max(len(days) - 1, 1), LEFT, width - RIGHT)
     below = [0] * len(days)
-    parts = [*_grid(y, width)]
+    parts = [*_grid(y, width, whole=True)]
     for status in order:
         above = [low + counts.get(status, 0) for low, (_, counts) in zip(below, days, strict=True)]
         edge = [(x(number), y(value)) for number, value in enumerate(above)]
@@ -127,7 +127,7 @@ def day_bars(
         return Markup("")
     y = Scale(0, max(totals) * 1.05, height - BOTTOM, TOP)
     step = (width - LEFT - RIGHT) / len(days)
-    parts = [*_grid(y, width, "$" if unit == "$" else "")]
+    parts = [*_grid(y, width, "$" if unit == "$" else "", whole=unit != "$")]
     for number, at in enumerate(days):
         base = 0.0
         for name, values in series.items():
@@ -199,11 +199,15 @@ def strip(counts: Sequence[tuple[int, int]]) -> Markup:
     ).format(len(counts), bars)
 
 
-def bar(start: float, length: float, kind: str) -> Markup:
-    """A bar of the waterfall; the arguments are shares of the whole run."""
-    return Markup(
-        '<svg aria-hidden="true"><rect class="bar-{}" x="{}%" width="{}%" height="100%" rx="2"></rect></svg>'
-    ).format(kind, round(min(start * 100, 99.4), 2), round(max(length * 100, 0.6), 2))
+def bars(spans: Sequence[tuple[float, float, str]]) -> Markup:
+    """A row of the waterfall: start and length as shares of the whole run, and the kind."""
+    drawn = Markup("").join(
+        Markup('<rect class="bar-{}" x="{}%" width="{}%" height="100%" rx="2"></rect>').format(
+            kind, round(min(start * 100, 99.4), 2), round(max(length * 100, 0.6), 2)
+        )
+        for start, length, kind in spans
+    )
+    return Markup('<svg aria-hidden="true">{}</svg>').format(drawn)
 
 
 def _svg(width: float, height: float, content: Markup, label: str, *, plain: bool = False) -> Markup:
@@ -219,8 +223,11 @@ def _path(points: Iterator[tuple[float, float]] | Sequence[tuple[float, float]])
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
 
 
-def _grid(y: Scale, width: float, prefix: str = "", suffix: str = "") -> Iterator[Markup]:
+def _grid(y: Scale, width: float, prefix: str = "", suffix: str = "", *, whole: bool = False) -> Iterator[Markup]:
+    """`whole`: the values are counts, so that no line is between two of them."""
     for value in _ticks(y.low, y.high):
+        if whole and value % 1:
+            continue
         yield Markup(
             '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"></line><text x="{}" y="{}" text-anchor="end">{}</text>'
         ).format(
@@ -254,9 +261,11 @@ def _levels(plot: MetricPlot, y: Scale, width: float) -> Iterator[Markup]:
 
 
 def _days(first: str, last: str, width: float, height: float) -> Iterator[Markup]:
-    yield Markup('<text x="{}" y="{}">{}</text>').format(LEFT, height - 5, escape(first[:10]))
+    yield Markup('<text class="day" x="{}" y="{}">{}</text>').format(LEFT, height - 5, escape(first[:10]))
     if last[:10] != first[:10]:
-        yield Markup('<text x="{}" y="{}" text-anchor="end">{}</text>').format(width - RIGHT, height - 5, last[:10])
+        yield Markup('<text class="day" x="{}" y="{}" text-anchor="end">{}</text>').format(
+            width - RIGHT, height - 5, last[:10]
+        )
 
 
 def _seconds(stamp: str) -> float:

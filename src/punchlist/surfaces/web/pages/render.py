@@ -39,6 +39,7 @@ def environment() -> Environment:
         "words": formats.words,
         "span": formats.span,
         "day": formats.day,
+        "local_day": formats.local_day,
         "model_name": formats.model_name,
         "clock": formats.clock,
         "moment": formats.moment,

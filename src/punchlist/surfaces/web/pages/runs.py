@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from markupsafe import Markup
+
 from punchlist.errors import InvalidInput
 from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.surfaces.web.pages import plots
 from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.run_titles import RunTitles
-from punchlist.views.run_timeline import RunTimeline, TimelinePage, read_timeline, read_turn_timeline
+from punchlist.views.run_timeline import RunTimeline, TimelinePage, TimelineStep, read_timeline, read_turn_timeline
+from punchlist.views.run_usage import read_figures
 from punchlist.views.runs import read_runs
 
 PAGE: Final = 100
@@ -32,6 +35,7 @@ def runs(request: PageRequest) -> Page:
     values = {
         "runs": page.runs,
         "titles": {run.id: titles.of(run) for run in page.runs},
+        "figures": read_figures(services.store, page.runs),
         "mission": services.missions.get(slug) if slug else None,
         "statuses": [each.value for each in RunStatus],
         "status": status,
@@ -55,6 +59,7 @@ def run(request: PageRequest) -> Page:
         "title": RunTitles(services).of(found),
         "slug": slug,
         "is_open": found.status in OPEN,
+        "figures": read_figures(services.store, [found])[found.id],
         "timeline": timeline,
         "rows": _rows(timeline),
         "strip": plots.strip(timeline.bins(_BINS)),
@@ -88,10 +93,18 @@ def _rows(timeline: RunTimeline) -> list[dict[str, Any]]:
         {
             "step": step,
             "arguments": shown_arguments(step.name, parsed(step.given)) if step.given else "",
-            "bar": plots.bar(step.offset / whole, step.seconds / whole, "failed" if step.failed else step.kind),
+            "bar": _bar(step, whole),
         }
         for step in timeline.steps
     ]
+
+
+def _bar(step: TimelineStep, whole: float) -> Markup:
+    spans = [(step.offset / whole, step.seconds / whole, "failed" if step.failed else step.kind)]
+    if step.wait_seconds:
+        wait = (step.wait_offset / whole, step.wait_seconds / whole, "wait")
+        spans = [wait] if step.waits else [wait, *spans]
+    return plots.bars(spans)
 
 
 def _links(request: PageRequest, timeline: RunTimeline) -> dict[str, str | None]:

@@ -1,9 +1,10 @@
-// What every page has: keys, search, theme, sidebar, relative times.
+// What every page has: keys, search, theme, sidebar.
 
 import "./live.js";
 import { openChat } from "./chat.js";
 import { isTextField } from "./drafts.js";
 import { toast } from "./forms.js";
+import { showTimes } from "./times.js";
 
 const root = document.documentElement;
 const body = document.body;
@@ -52,9 +53,10 @@ function openPalette() {
 }
 async function search() {
   const number = ++asked;
+  const mission = location.pathname.match(/^\/missions\/([^/]+)/)?.[1] ?? "";
   let response, html;
   try {
-    response = await fetch(`/search?${new URLSearchParams({ q: query.value })}`, { headers: { Fragment: "live" } });
+    response = await fetch(`/search?${new URLSearchParams({ q: query.value, mission })}`, { headers: { Fragment: "live" } });
     html = await response.text();
   } catch {
     if (number === asked) results.textContent = "The server cannot be reached.";
@@ -62,16 +64,19 @@ async function search() {
   }
   if (number !== asked || !response.ok) return;
   const found = document.createRange().createContextualFragment(html);
-  const shown = [...found.querySelectorAll("[data-result]")];
-  for (const link of shown) link.setAttribute("role", "option");
+  showTimes(found);
+  const shown = [...found.querySelectorAll("[data-result], [data-result-group]")];
+  for (const each of shown.filter((one) => one.matches("[data-result-group]"))) each.setAttribute("role", "presentation");
   results.replaceChildren(...shown);
+  if (!choices().length) results.textContent = "Nothing found.";
+  for (const choice of choices()) choice.setAttribute("role", "option");
   select(0);
 }
-const links = () => [...results.querySelectorAll("a")];
+const choices = () => [...results.querySelectorAll("a, button")];
 function select(index) {
-  const all = links();
-  all.forEach((link, at) => link.setAttribute("aria-selected", at === index));
-  all[index]?.scrollIntoView({ block: "nearest" });
+  const all = choices();
+  all.forEach((choice, at) => choice.setAttribute("aria-selected", at === index));
+  (index ? all[index] : results.firstElementChild)?.scrollIntoView({ block: "nearest" });
 }
 let waiting;
 query.addEventListener("input", () => {
@@ -79,15 +84,23 @@ query.addEventListener("input", () => {
   waiting = setTimeout(search, 80);
 });
 query.addEventListener("keydown", (event) => {
-  const all = links();
-  const at = all.findIndex((link) => link.getAttribute("aria-selected") === "true");
+  const all = choices();
+  const at = all.findIndex((choice) => choice.getAttribute("aria-selected") === "true");
   if (event.key === "ArrowDown") select(Math.min(at + 1, all.length - 1));
   else if (event.key === "ArrowUp") select(Math.max(at - 1, 0));
   else if (event.key === "Enter") all[at]?.click();
+  // Else the first Esc would only empty the field.
+  else if (event.key === "Escape") palette.close();
   else return;
   event.preventDefault();
 });
 palette.addEventListener("click", (event) => event.target === palette && palette.close());
+palette.addEventListener("submit", () => palette.close());
+results.addEventListener("click", (event) => {
+  // A link to another part of this page loads nothing.
+  const link = event.target.closest("a");
+  if (link && new URL(link.href).pathname === location.pathname) palette.close();
+});
 document.querySelector("[data-palette]").addEventListener("click", (event) => {
   event.preventDefault();
   openPalette();
@@ -125,20 +138,11 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// --- times --------------------------------------------------------------------------------------------------
+// --- places of the page -------------------------------------------------------------------------------------
 
-const units = [[86400, "d"], [3600, "h"], [60, "min"]];
-const span = (seconds) => {
-  const [size, unit] = units.find(([each]) => seconds >= each) ?? [1, "s"];
-  return `${Math.floor(seconds / size)} ${unit}`;
-};
-setInterval(() => {
-  for (const time of document.querySelectorAll("time[data-ago]")) {
-    const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
-    const text = seconds <= -60 ? `in ${span(-seconds)}` : seconds < 60 ? "just now" : `${span(seconds)} ago`;
-    if (time.textContent !== text) time.textContent = text;
-  }
-}, 20000);
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+document.querySelector("details:target")?.setAttribute("open", "");
+addEventListener("hashchange", () => document.querySelector("details:target")?.setAttribute("open", ""));
 
 // --- parts of single pages ----------------------------------------------------------------------------------
 

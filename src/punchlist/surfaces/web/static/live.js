@@ -2,6 +2,7 @@
 
 import { mayReplaceDrawer } from "./drafts.js";
 import { morph } from "./morph.js";
+import { showTimes } from "./times.js";
 
 const region = document.querySelector("[data-live]");
 let running = null;
@@ -39,6 +40,7 @@ async function load(url) {
   if (writes !== before) return load(location.href);
   const next = document.createElement("div");
   next.append(document.createRange().createContextualFragment(html));
+  showTimes(next);
   const statuses = new Map([...region.querySelectorAll("[data-todo]")].map((card) => [card.id, card.dataset.status]));
   morph(region, next);
   for (const card of region.querySelectorAll("[data-todo]")) {

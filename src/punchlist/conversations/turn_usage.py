@@ -22,6 +22,9 @@ class UsageSoFar(NamedTuple):
     seconds: float = 0.0
     """During which a call to a model or a tool ran."""
 
+    def plus(self, other: UsageSoFar) -> UsageSoFar:
+        return UsageSoFar._make(had + more for had, more in zip(self, other, strict=True))
+
 
 def usage_so_far(tx: Transaction, turn: StoredTurn) -> UsageSoFar:
     """Of an open turn and its workers; nothing if it has ended."""

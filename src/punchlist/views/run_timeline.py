@@ -196,8 +196,8 @@ def _step(tx: Transaction, number: int, agent: str, call: CallTimes, clock: _Cal
         step = step._replace(summary=_line(returned))
     if call.kind == "model":
         return step if call.failed else step._replace(**_usage(returned))
-    waited = {"wait_offset": wait_offset, "wait_seconds": wait_seconds, "waits": bool(call.waits)}
-    return step._replace(summary=step.summary or _line(_summary(given)), given=given, returned=returned, **waited)
+    step = step._replace(wait_offset=wait_offset, wait_seconds=wait_seconds, waits=bool(call.waits))
+    return step._replace(summary=step.summary or _line(_summary(given)), given=given, returned=returned)
 
 
 def _summary(arguments: str) -> str:

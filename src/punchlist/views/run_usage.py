@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.turn_usage import usage_so_far
+from punchlist.conversations.turn_usage import UsageSoFar, usage_so_far
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.runs.model import Run
 from punchlist.storage.store import Store, Transaction
@@ -29,9 +29,9 @@ def read_figures(store: Store, runs: Iterable[Run]) -> dict[str, RunFigures]:
 
 
 def _figures(tx: Transaction, run: Run) -> RunFigures:
-    used = (run.input_tokens, run.output_tokens, run.cost, run.seconds)
+    used = UsageSoFar(run.input_tokens, run.output_tokens, run.cost, run.seconds)
     if run.ended_at is None and run.turn_id and (turn := conversation_repository.find_turn(tx, run.turn_id)):
-        used = tuple(had + more for had, more in zip(used, usage_so_far(tx, turn), strict=True))
+        used = used.plus(usage_so_far(tx, turn))
     return RunFigures(*used, _elapsed(run, tx.now()))
 
 

@@ -50,8 +50,9 @@ def mission(request: PageRequest) -> Page:
 
 def chats(request: PageRequest) -> Page:
     services, slug = request.services, request.parameters["mission"]
-    values = {"mission": services.missions.get(slug), "chats": read_mission_chats(services.store, slug)}
-    return Page("chats.html", values["mission"].name, values, section=f"mission:{slug}", mission=slug)
+    found = services.missions.get(slug)
+    values = {"mission": found, "chats": read_mission_chats(services.store, slug)}
+    return Page("chats.html", found.name, values, section=f"mission:{slug}", mission=slug)
 
 
 # --- forms ------------------------------------------------------------------------------------------------

@@ -175,8 +175,8 @@ def test_two_cycles_at_once_are_refused(team: Team) -> None:
     with ThreadPoolExecutor(8) as pool:
         came = list(pool.map(try_it, range(8)))
     assert came.count("queued") == 1, came
-    (run,) = cycles(team.store)
-    assert [text for text in came if run.id in text] == [text for text in came if text != "queued"]
+    assert len(cycles(team.store)) == 1
+    assert sum("is still open" in text for text in came) == 7
     end_cycles(team)
     assert enqueue_cycle(team.store, team.person, team.mission).status == "queued"
 

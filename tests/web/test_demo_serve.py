@@ -49,9 +49,8 @@ def test_a_person_answers_approves_edits_and_accepts_in_the_demo(
         page.get_by_role("link", name="Attention").first.click()
         review = page.locator(".panel", has_text="calendar").filter(has_text="needs a decision")
         expect(review).to_contain_text("please accept this TODO")
-        review.locator("summary", has_text="Accept").click()
         review.get_by_label("What was done").fill("The cause is named.")
-        review.get_by_role("button", name="Accept", exact=True).click()
+        review.get_by_role("button", name="Accept the work").click()
         expect(page.get_by_text("Nothing waits for you")).to_be_visible()
         expect(page.locator("#done-title + *, .list")).to_contain_text(["calendar"])
     finally:

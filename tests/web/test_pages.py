@@ -333,7 +333,7 @@ def test_a_recommendation_is_decided_and_a_missing_worker_is_reported(
     owner = MissionScope("s", Actor(Role.OWNER, "owner"), SLUG)
     first = services.recommendations.add(owner, SLUG, "Raise the limit of the backlog.").number
     second = services.recommendations.add(owner, SLUG, "Collect the build time every hour.").number
-    server = serve("--no-worker")
+    server = serve("--no-worker", "--model", "rehearsal:unused.yaml")
     page = person(server)
     page.goto(f"{server.url}/missions/{SLUG}")
     page.wait_for_selector("body.ready")

@@ -52,7 +52,8 @@ def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str |
             )
         if (cycle := _open_cycle(tx, mission)) is not None and cycle.id != id:
             raise Conflict(
-                f"Cycle {cycle.id} of mission {mission.slug!r} is still open. `punchlist mission runs` shows it."
+                f"A planning cycle of mission {mission.slug!r} is still open. `punchlist mission runs` shows it; a new "
+                "one can start when it has ended."
             )
         return runs.enqueue(
             tx,

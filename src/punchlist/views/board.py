@@ -81,6 +81,8 @@ class MissionBoard:
     """The newest run of each todo in progress."""
     waits: Mapping[str, Sequence[CardWait]] = field(default_factory=dict)
     """What the todos wait for, by todo id."""
+    labels: Sequence[str] = ()
+    """Of all open todos, whatever the filter, and of the others on this page."""
 
 
 def read_board(
@@ -100,7 +102,7 @@ def read_board(
     cadence, now = cadence_of(mission), store.clock()
     active = cadence.cron is not None and mission.status == "active"
     with store.read() as tx:
-        todos, counts = _read_cards(tx, find_mission(tx, slug), filter, after, limit)
+        todos, counts, labels = _read_cards(tx, find_mission(tx, slug), filter, after, limit)
         runs = dict[str, Run]()
         for run in view_repository.newest_runs_first(tx, mission.id):
             runs.setdefault(str(run.todo_id), run)
@@ -116,12 +118,13 @@ def read_board(
         now,
         runs,
         waits,
+        labels,
     )
 
 
 def _read_cards(
     tx: Transaction, mission: Mission, filter: BoardFilter, after: pagination.SortKey | EndedCursor | None, limit: int
-) -> tuple[TodoPage, dict[TodoStatus, int]]:
+) -> tuple[TodoPage, dict[TodoStatus, int], list[str]]:
     pillars = {pillar.id: pillar.slug for pillar in mission_repository.pillars_of(tx, mission.id)}
     pillar_id = _pillar_id(mission, pillars, filter.pillar)
     policy = policy_of(mission)
@@ -163,7 +166,8 @@ def _read_cards(
     cards_page = TodoPage(
         items[:limit], capacity, more, escalated, pillars, sub_items(tx, mission), blocked_by(tx, mission)
     )
-    return cards_page, counts
+    labels = {name for todo in (*open_todos, *items) for name in todo.label_names}
+    return cards_page, counts, sorted(labels)
 
 
 def _pillar_id(mission: Mission, pillars: Mapping[str, str], slug: str | None) -> str | None:

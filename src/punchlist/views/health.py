@@ -50,6 +50,11 @@ class MissionHealth:
 
     @property
     def problems(self) -> tuple[str, ...]:
+        return (*_worker_problem(self), *self.other_problems)
+
+    @property
+    def other_problems(self) -> tuple[str, ...]:
+        """Without that no worker is alive."""
         return tuple(_problems(self))
 
     def as_json(self) -> dict[str, Any]:
@@ -129,6 +134,14 @@ def count_missed(cron: str | None, timezone: str, since: str, now: datetime) -> 
     return missed
 
 
+def _worker_problem(health: MissionHealth) -> Iterator[str]:
+    if health.workers or health.mission.status != "active" or health.mission.paused_at is not None:
+        return
+    number = "1 run is" if health.queued_runs == 1 else f"{health.queued_runs} runs are"
+    waiting = f" {number} queued." if health.queued_runs else ""
+    yield f"No worker is alive, so no work is done.{waiting} Start one with `punchlist worker` or `punchlist serve`."
+
+
 def _problems(health: MissionHealth) -> Iterator[str]:
     mission = health.mission
     if mission.status != "active":
@@ -136,11 +149,6 @@ def _problems(health: MissionHealth) -> Iterator[str]:
     if mission.paused_at is not None:
         yield f"Paused since {mission.paused_at} by {mission.paused_by}: {mission.pause_reason}."
         return
-    if not health.workers:
-        number = "1 run is" if health.queued_runs == 1 else f"{health.queued_runs} runs are"
-        waiting = f" {number} queued." if health.queued_runs else ""
-        start = "Start one with `punchlist worker` or `punchlist serve`."
-        yield f"No worker is alive, so no work is done.{waiting} {start}"
     if health.missed_cycles:
         number = f"at least {MAX_MISSED}" if health.missed_cycles == MAX_MISSED else str(health.missed_cycles)
         why = f": {health.newest_cycle.why}" if health.newest_cycle and health.newest_cycle.why else ""

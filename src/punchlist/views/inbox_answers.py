@@ -117,7 +117,7 @@ def _approval(services: Services, scope: Scope, item: InboxItem, answer: InboxAn
     call = services.approvals.call(item.id)
     if is_running(call.owner) is False and item.run_id is None:
         return approval.outcome.value, "Answered. `punchlist run --resume` continues the work."
-    return approval.outcome.value, f"Answered. The process that asked ({visible(call.owner)}) continues."
+    return approval.outcome.value, "Answered. The agent continues."
 
 
 def approval_answer(scope: Scope, answer: InboxAnswer) -> ApprovalAnswer:

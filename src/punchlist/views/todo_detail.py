@@ -26,7 +26,7 @@ from punchlist.runs.service import Runs
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import mission_repository as view_repository
 from punchlist.views.mission_repository import HistoryEntry
-from punchlist.views.todo_evidence import EvidencePage, evidence_page
+from punchlist.views.todo_evidence import EvidencePage, evidence_page, without_reviews
 
 _MAX_MESSAGES: Final = 5
 _MESSAGE_FIELDS: Final = ("id", "turn_id", "position", "role", "kind", "content", "created_at")
@@ -102,7 +102,7 @@ def read_detail(store: Store, todo_id: str) -> TodoDetail:
         held = claim is not None and claim.holder is not None and tx.now() < claim.lease_until
         escalations = view_repository.escalations_of_todo(tx, todo.id)
         parts = read_parts(tx, todo)
-        work = mission_repository.work_of_todo(tx, todo.id)
+        work = without_reviews(mission_repository.work_of_todo(tx, todo.id))
         usage, evidence = usage_of_todo(tx, todo.id, work), evidence_page(tx, work)
     return TodoDetail(
         mission,

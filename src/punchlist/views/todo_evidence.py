@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from punchlist.agent.definitions import LEAD
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import CallEvidence
 from punchlist.errors import InvalidInput
@@ -54,7 +55,13 @@ def read_todo_evidence(store: Store, todo_id: str, *, cursor: str | None = None,
             raise InvalidInput("cursor: must be a nextCursor, unchanged; leave it out to start with the newest calls")
         before = int(cursor)
     with store.read() as tx:
-        return evidence_page(tx, mission_repository.work_of_todo(tx, todo_id), before=before, limit=limit)
+        work = without_reviews(mission_repository.work_of_todo(tx, todo_id))
+        return evidence_page(tx, work, before=before, limit=limit)
+
+
+def without_reviews(work: Sequence[TurnWork]) -> list[TurnWork]:
+    """Without the turns in which the Lead reviews the work: what it reads and decides there is no evidence."""
+    return [turn for turn in work if turn.agent_id != LEAD]
 
 
 def evidence_page(tx: Transaction, work: Sequence[TurnWork], *, before: int = _END, limit: int = PAGE) -> EvidencePage:

@@ -73,3 +73,8 @@ def context_of(request: Request) -> RequestContext:
     context: Any = getattr(request.state, CONTEXT)
     assert isinstance(context, RequestContext)
     return context
+
+
+def is_authenticated(request: Request) -> bool:
+    """False for paths that are open to everyone."""
+    return hasattr(request.state, CONTEXT)

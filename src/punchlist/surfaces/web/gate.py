@@ -83,7 +83,7 @@ class Gate:
         try:
             receive = await self._admit(request, receive)
         except HttpRejection as error:
-            if error.status == 401 and _wants_page(request):
+            if error.status == 401 and wants_page(request):
                 await self._web.login_page(request, 401)(scope, receive, send)
             else:
                 await problem(error.status, str(error), headers=error.headers)(scope, receive, send)
@@ -204,7 +204,7 @@ def _cookie(headers: Headers, name: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _wants_page(request: Request) -> bool:
+def wants_page(request: Request) -> bool:
     path = request.scope["path"]
     return request.method == "GET" and not path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
 

@@ -31,10 +31,10 @@ from punchlist.storage.async_bridge import AsyncBridge, make_bridge
 from punchlist.surfaces.web import health, login_pages, webhooks
 from punchlist.surfaces.web.answer_cache import AnswerCache
 from punchlist.surfaces.web.api.routes import routes as api_routes
-from punchlist.surfaces.web.context import WebPrincipal
-from punchlist.surfaces.web.gate import MCP, Gate
+from punchlist.surfaces.web.context import WebPrincipal, is_authenticated
+from punchlist.surfaces.web.gate import MCP, Gate, wants_page
 from punchlist.surfaces.web.logins import Logins
-from punchlist.surfaces.web.pages.routes import page_routes
+from punchlist.surfaces.web.pages.routes import answer_without_page, page_routes
 from punchlist.surfaces.web.problems import error_problem, problem
 
 VALIDITY_SECONDS: Final = 1.0
@@ -143,6 +143,8 @@ async def _answer_error(request: Request, error: Exception) -> Response:
 
 async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code in (404, 405) and wants_page(request) and is_authenticated(request):
+        return await answer_without_page(request, error.status_code)
     detail = error.detail
     if error.status_code == 405:
         detail = f"{request.method}: method not allowed"

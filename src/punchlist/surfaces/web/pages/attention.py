@@ -12,6 +12,8 @@ from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.web.pages.inbox_items import group_requests, short
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.run_titles import RunTitles
+from punchlist.surfaces.web.pages.turns import missing_model
+from punchlist.views.inbox_model import RequestKind
 from punchlist.views.live import MAX_LIMIT, read_activity
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from punchlist.app import Services
     from punchlist.runs.model import Run
+    from punchlist.views.inbox_model import InboxItem
 
 _MAX_DONE: Final = 30
 _WEEK: Final = timedelta(days=7)
@@ -33,13 +36,25 @@ def attention(request: PageRequest) -> Page:
     start = parse_timestamp(since) if since else now - _WEEK
     runs = services.runs.list(limit=_MAX_RUNS)
     values = {
-        "groups": group_requests(services, services.inbox.list(), now),
+        "groups": group_requests(services, _shown(request, services.inbox.list()), now),
         "working": _working(services, runs),
         "queued": sum(1 for run in runs if run.status is RunStatus.QUEUED),
         "done": _done(services, start),
         "since": since,
     }
     return Page("attention.html", "Attention", values, section="attention", marks_seen=True)
+
+
+def count_waiting(request: PageRequest) -> int:
+    counts = request.services.inbox.counts()
+    return sum(counts.values()) - (counts.get(RequestKind.WORKER, 0) if missing_model(request) else 0)
+
+
+def _shown(request: PageRequest, items: Sequence[InboxItem]) -> Sequence[InboxItem]:
+    """A notice on the page says that no model is configured, so that no worker can run."""
+    if not missing_model(request):
+        return items
+    return [item for item in items if item.kind is not RequestKind.WORKER]
 
 
 def _working(services: Services, runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from punchlist.missions.model import MissionTodo
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos.lifecycle import OPEN, TodoPriority, TodoStatus
 from punchlist.missions.todos.pagination import MAX_LIMIT
+from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.web.pages import todo as todo_page
 from punchlist.surfaces.web.pages.formats import deadline_state
 from punchlist.surfaces.web.pages.moves import moves_json
@@ -19,13 +20,23 @@ from punchlist.views.board import BoardFilter, CardWait, MissionBoard, read_boar
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from punchlist.runs.model import Run
-
 COMPACT_ABOVE: Final = 100
 """With more todos, cards are compact and a column shows its first ten."""
 SHORT_COLUMN: Final = 10
 MORE: Final = 50
 """How many more cards each "show more" adds."""
+
+_WORK: Final = {
+    RunStatus.QUEUED: ("queued", ""),
+    RunStatus.DISPATCHED: ("starting", "working"),
+    RunStatus.RUNNING: ("working", "working"),
+    RunStatus.WAITING: ("waiting", "needs-you"),
+    RunStatus.PAUSED: ("paused", "warn"),
+    RunStatus.FAILED: ("failed", "failed"),
+    RunStatus.STOPPED: ("stopped", "warn"),
+    # The todo is still in progress: its result is not accepted.
+    RunStatus.DONE: ("to accept", "needs-you"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +45,8 @@ class Card:
     pillar: str
     url: str
     deadline: str
-    run: Run | None
+    work: tuple[str, str] | None
+    """In what state the work on it is, in a word, and its colour."""
     waits: Sequence[CardWait]
     selected: bool
     can_move: bool
@@ -69,7 +81,7 @@ def board(request: PageRequest) -> Page:
         "filter": filter,
         "filtered": filter != BoardFilter(archived=filter.archived),
         "priorities": [priority.value for priority in TodoPriority],
-        "labels": sorted({name for todo in found.todos.items for name in todo.label_names}),
+        "labels": sorted({*found.labels, *([filter.label] if filter.label else [])}),
         "chosen_label": filter.label or "",
         "capacity": capacity,
         "compact": total > COMPACT_ABOVE,
@@ -134,7 +146,7 @@ def _card(
         pillars.get(todo.pillar_id, ""),
         request.link(todo=todo.id),
         deadline_state(todo.deadline, due is not None and due <= board.now, due, board.now) if is_open else "",
-        board.runs.get(todo.id),
+        _WORK[board.runs[todo.id].status] if todo.id in board.runs and is_open else None,
         [_told(wait) for wait in board.waits.get(todo.id, ())],
         request.get("todo") == todo.id,
         is_open,

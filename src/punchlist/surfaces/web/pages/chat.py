@@ -8,33 +8,32 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import ChatEntry, NoticeKind, Scope
+from punchlist.conversations.model import ChatEntry, Conversation, NoticeKind, Scope
+from punchlist.conversations.turn_writer import PAUSE
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.text import excerpt
 from punchlist.missions.chats import unquote
-from punchlist.missions.model import ChatChannel
 from punchlist.surfaces.web.pages.call_parts import shown_arguments, summary_of
+from punchlist.surfaces.web.pages.formats import sentence
 from punchlist.surfaces.web.pages.inbox_items import request_card
+from punchlist.surfaces.web.pages.names import agent_name, channel_name, chat_title, wait_text
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
-from punchlist.surfaces.web.pages.turns import deliver_queued
-from punchlist.views.chat import DEFAULT_LIMIT, ChatPage, read_chat
+from punchlist.surfaces.web.pages.turns import deliver_queued, missing_model
+from punchlist.views.chat import DEFAULT_LIMIT, read_chat
+from punchlist.views.health import has_worker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-PROGRAM: Final = "punchlist"
+PROGRAM: Final = "Punchlist"
 """The author of notices."""
 LONG: Final = 240
 """A longer notice is folded: it is a prompt to an agent, or repeats what an agent said."""
 _SUMMARY: Final = 140
 _HEADING: Final = re.compile(r"\[(?:TODO|cycle|[\w-]+, run) [^\]\n]+\]\n")
 """How a notice begins that repeats an agent's text, with the ids of its todo and run."""
+_SPEAKERS: Final = {"system": PROGRAM, "user": "You"}
 _NOTICES: Final = frozenset(kind.value for kind in NoticeKind)
-_CHANNELS: Final = {
-    ChatChannel.MISSION: "Mission chat",
-    ChatChannel.PILLAR: "Pillar chat",
-    ChatChannel.PILLAR_TODO: "TODO chat",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,7 @@ def chat(request: PageRequest) -> Page:
     values = chat_values(request, request.parameters["chat"])
     metadata = values["metadata"]
     slug = metadata.get("missionSlug")
-    values |= {"embedded": False}
-    title = values["page"].conversation.title or values["page"].conversation.id
+    title = chat_title(values["page"].conversation.title) or values["page"].conversation.id
     return Page(
         "chat.html",
         title,
@@ -85,7 +83,7 @@ def chat(request: PageRequest) -> Page:
     )
 
 
-def chat_values(request: PageRequest, conversation_id: str, *, limit: int = DEFAULT_LIMIT) -> dict[str, Any]:
+def chat_values(request: PageRequest, conversation_id: str) -> dict[str, Any]:
     services = request.services
     before, after = request.get("before"), request.get("after")
     page = read_chat(
@@ -93,17 +91,18 @@ def chat_values(request: PageRequest, conversation_id: str, *, limit: int = DEFA
         conversation_id,
         before=_position(before),
         after=_position(after) if not before else None,
-        limit=limit,
+        limit=DEFAULT_LIMIT,
     )
     ids = {each.id for each in page.requests}
     items = [item for item in services.inbox.list() if item.id in ids] if ids else []
     metadata = json.loads(page.conversation.metadata)
-    channel = metadata.get("channel")
     return {
         "page": page,
         "metadata": metadata,
-        "channel": _CHANNELS.get(channel, "Conversation") if channel else "Conversation",
-        "messages": shown_messages(page),
+        "channel": channel_name(metadata.get("channel")),
+        "messages": shown_messages(page.entries),
+        "queued": page.queued,
+        "awaits": _awaited(request, metadata.get("missionSlug")),
         "run": next((run for run in page.runs if run.status.value != "queued"), None),
         "earlier": request.link(before=str(page.entries[0].message.position), after=None) if page.earlier else None,
         "later": request.link(after=str(page.entries[-1].message.position), before=None)
@@ -114,14 +113,21 @@ def chat_values(request: PageRequest, conversation_id: str, *, limit: int = DEFA
     }
 
 
-def shown_messages(page: ChatPage) -> list[ShownMessage]:
+def _awaited(request: PageRequest, slug: str | None) -> str:
+    """What a queued message waits for."""
+    if slug is None:
+        return "waits for a model" if missing_model(request) else "waits for the agent"
+    return "waits for the agent" if has_worker(request.services.store) else "waits for a worker"
+
+
+def shown_messages(entries: Sequence[ChatEntry]) -> list[ShownMessage]:
     """The messages, with the results of calls at their calls."""
     results: dict[str, Mapping[str, Any]] = {}
-    for entry in page.entries:
+    for entry in entries:
         if entry.message.kind == "result" and (found := _object(entry.message.content)):
             results[str(found.get("id"))] = found
     shown, called = [], set[str]()
-    for entry in page.entries:
+    for entry in entries:
         message = entry.message
         if message.kind == "reply":
             found = _object(message.content)
@@ -151,7 +157,9 @@ def _reply(entry: ChatEntry, found: Mapping[str, Any], results: Mapping[str, Map
 def _message(entry: ChatEntry, text: str, calls: Sequence[ShownCall] = ()) -> ShownMessage:
     message, turn = entry.message, entry.turn
     own = message.role == "assistant"
-    who = (turn.agent_id if turn else "agent") if own else PROGRAM if message.role == "system" else message.role
+    who = _SPEAKERS.get(message.role, message.role)
+    if own:
+        who = sentence(agent_name(turn.agent_id if turn else "agent"))
     notice = message.kind in _NOTICES or message.kind not in ("text", "reply", "result")
     if notice and not own:
         who = PROGRAM
@@ -159,9 +167,9 @@ def _message(entry: ChatEntry, text: str, calls: Sequence[ShownCall] = ()) -> Sh
     return ShownMessage(
         message.id,
         message.position,
-        who if who != "user" else "You",
+        who,
         message.kind,
-        text,
+        sentence(wait_text(text)) if message.kind == PAUSE else text,
         message.created_at,
         calls,
         notice,
@@ -186,16 +194,21 @@ def _position(text: str) -> int | None:
 
 def write(request: PageRequest) -> Redirect:
     """Queue a message; the agent of the chat gets it when it is idle."""
+    conversation = request.services.conversations.get(request.parameters["chat"])
+    queue_message(request, conversation, request.posted("text"))
+    return Redirect(f"/chats/{conversation.id}", "")
+
+
+def queue_message(request: PageRequest, conversation: Conversation, text: str) -> None:
+    """Add a message that the agent of the chat gets when it is idle."""
     services = request.services
-    conversation = services.conversations.get(request.parameters["chat"])
     slug = json.loads(conversation.metadata).get("missionSlug")
     if slug is not None and services.missions.get(slug).status == "archived":
         raise IllegalTransition(f"Mission {slug!r} is archived, so its agents do not answer.")
     scope = Scope(conversation.id, request.actor)
-    MessageQueue(services.store, services.conversations).add(scope, request.posted("text"))
+    MessageQueue(services.store, services.conversations).add(scope, text)
     if slug is None:
         deliver_queued(request, conversation)
-    return Redirect(f"/chats/{conversation.id}", "")
 
 
 def control_run(request: PageRequest) -> Redirect:

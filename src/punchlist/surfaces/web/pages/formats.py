@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
@@ -9,10 +10,13 @@ from typing import Final
 from markupsafe import Markup, escape
 
 from punchlist.kernel.clock import parse_timestamp
+from punchlist.kernel.text import visible_block
 
 UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _MINUTE: Final = 60
 _SOON: Final = timedelta(days=2)
+_STAMP: Final = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
+_CODE: Final = re.compile(r"`([^`\n]+)`")
 
 
 def ago(stamp: str | None, now: datetime) -> Markup:
@@ -36,6 +40,12 @@ def _whole(seconds: float) -> str:
     """Whole units that have passed: `3 d`, `2 h`, `5 min`."""
     size, unit = next((each for each in UNITS if seconds >= each[0]), (1, "s"))
     return f"{int(seconds // size)} {unit}"
+
+
+def inline(text: str) -> Markup:
+    """A message of ours for reading: commands in backticks as code, timestamps without their machine form."""
+    readable = _STAMP.sub(r"\1 \2 UTC", text)
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(visible_block(readable)))))
 
 
 def span(seconds: float) -> str:
@@ -94,6 +104,16 @@ def value(number: float | None) -> str:
 def words(name: str) -> str:
     """An identifier as words: `in_progress` becomes `in progress`."""
     return name.replace("_", " ")
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 tool call`, `2 tool calls`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def sentence(text: str) -> str:
+    """With an upper-case first letter; unlike `capitalize`, the others stay."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def deadline_state(deadline: str | None, overdue: bool, due: datetime | None, now: datetime) -> str:

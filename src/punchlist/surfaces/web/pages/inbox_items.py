@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from punchlist.errors import NotFound
 from punchlist.kernel.text import excerpt
 from punchlist.missions.escalations.transitions import REVIEW
+from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.views.inbox_model import InboxItem, RequestKind
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 EXTENSION: Final = timedelta(days=7)
 """The extension that an escalation suggests."""
+_NO_WORKER: Final = "Nothing is planned or done meanwhile. Start a worker with `punchlist worker`."
 _MAX_ARGUMENTS: Final = 20_000
 _MAX_TITLE: Final = 160
 _LEFT_OUT: Final = ("Answer in this chat", "Please advise:")
@@ -40,11 +42,10 @@ class RequestCard:
     """Of an approval, as JSON; empty if they cannot be changed."""
     suggested: str = ""
     """The deadline that an escalation suggests."""
-
-    @property
-    def can_accept(self) -> bool:
-        """Whether the work on a todo waits for a decision, which may be its completion."""
-        return self.item.kind is RequestKind.ESCALATION and self.item.subject == REVIEW
+    can_accept: bool = False
+    """Whether the work on a todo waits for a decision, which may be its completion."""
+    overdue: bool = False
+    """Whether the deadline of the todo has passed."""
 
     @property
     def id(self) -> str:
@@ -87,12 +88,21 @@ def group_requests(services: Services, items: Iterable[InboxItem], now: datetime
 
 
 def request_card(services: Services, item: InboxItem, now: datetime) -> RequestCard:
-    arguments = suggested = ""
+    arguments = ""
     if item.kind is RequestKind.APPROVAL:
         arguments = _arguments(services, item.id)
     elif item.kind is RequestKind.ESCALATION:
-        suggested = (now + EXTENSION).date().isoformat()
-    return RequestCard(item, _title(item), _question(item), arguments, suggested)
+        return _escalation_card(services, item, now)
+    return RequestCard(item, _title(item), _question(item), arguments)
+
+
+def _escalation_card(services: Services, item: InboxItem, now: datetime) -> RequestCard:
+    suggested = (now + EXTENSION).date().isoformat()
+    todo = services.mission_todos.get(item.todo_id or "")
+    can_accept = item.subject == REVIEW and todo.status is TodoStatus.IN_PROGRESS
+    return RequestCard(
+        item, _title(item), _question(item), "", suggested, can_accept, overdue=todo.overdue_at is not None
+    )
 
 
 def _title(item: InboxItem) -> str:
@@ -112,10 +122,13 @@ def _title(item: InboxItem) -> str:
         case RequestKind.BUDGET:
             return "A budget is used up"
         case RequestKind.WORKER:
-            return f"No worker runs for {item.mission}"
+            return "Work waits, and no worker runs"
 
 
 def _question(item: InboxItem) -> str:
+    if item.kind is RequestKind.WORKER:
+        # Its time is above the question.
+        return _NO_WORKER
     lines = [line for line in item.question.splitlines() if not line.startswith(_LEFT_OUT)]
     if item.kind is RequestKind.ESCALATION and lines:
         # The first line begins with the title, which is above the question.

@@ -10,6 +10,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.missions.usage import MissionUsageService, RunUsage
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.surfaces.web.pages.run_titles import RunTitles
+from punchlist.surfaces.web.pages.turns import missing_model
 from punchlist.views.board import BoardFilter, read_board
 from punchlist.views.health import read_health
 from punchlist.views.metrics import read_metric
@@ -35,6 +36,7 @@ def mission(request: PageRequest) -> Page:
         for state in board.pillars
     ]
     runs, titles = services.runs.list(mission_id=board.mission.id, ended=True, limit=8), RunTitles(services)
+    health = read_health(services.store, slug).missions[0]
     values = {
         "board": board,
         "pillars": pillars,
@@ -42,7 +44,9 @@ def mission(request: PageRequest) -> Page:
         "usage": reduce(RunUsage.plus, usage.values(), RunUsage()),
         "directives": services.directives.list(slug),
         "runs": [(run, titles.of(run)) for run in runs],
-        "health": read_health(services.store, slug).missions[0],
+        "health": health,
+        # Without a model, the notice about it says why no worker runs.
+        "problems": health.other_problems if missing_model(request) else health.problems,
         "recommendations": services.recommendations.list(slug),
     }
     return Page("mission.html", board.mission.name, values, section=f"mission:{slug}", mission=slug)

@@ -48,8 +48,8 @@ def _from_form(request: PageRequest) -> dict[str, Any]:
         "slug": slug_of(name),
         "description": request.posted("description"),
         "todo": {
-            "activeTodoLimit": _whole(request, "activeTodoLimit", 10),
-            "backlogTodoLimit": _whole(request, "backlogTodoLimit", 50),
+            "activeTodoLimit": _whole(request, "activeTodoLimit", "Active todos at most", 10),
+            "backlogTodoLimit": _whole(request, "backlogTodoLimit", "Backlog at most", 50),
         },
         "pillars": [pillar for number in range(1, PILLARS + 1) if (pillar := _pillar(request, number))],
     }
@@ -84,10 +84,10 @@ def slug_of(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-") or "mission"
 
 
-def _whole(request: PageRequest, name: str, default: int) -> int:
+def _whole(request: PageRequest, name: str, label: str, default: int) -> int:
     given = request.posted(name)
     if not given:
         return default
     if not given.isdecimal() or len(given) > 6:
-        raise InvalidInput(f"{name}: must be a whole number")
+        raise InvalidInput(f"{label}: must be a whole number")
     return int(given)

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.web.pages import formats, plots
+from punchlist.surfaces.web.pages import formats, names, plots
 from punchlist.surfaces.web.pages.markdown import render_markdown
 
 STATIC: Final = Path(__file__).parent.parent / "static"
@@ -45,6 +45,15 @@ def environment() -> Environment:
         "moment": formats.moment,
         "diff": formats.diff_lines,
         "block": visible_block,
+        "actor": names.actor_name,
+        "agent": names.agent_name,
+        "action": names.action_name,
+        "reason": names.reason_text,
+        "wait": names.wait_text,
+        "chat_title": names.chat_title,
+        "inline": formats.inline,
+        "sentence": formats.sentence,
+        "counted": formats.counted,
         "json_attribute": partial(json.dumps, ensure_ascii=True),
     }
     found.tests["diff"] = formats.is_diff

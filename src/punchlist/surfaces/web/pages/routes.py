@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 from punchlist.errors import PunchlistError
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.events import Role
+from punchlist.kernel.text import excerpt
 from punchlist.surfaces.web.context import RequestContext, context_of
 from punchlist.surfaces.web.pages import (
     agents,
@@ -85,6 +86,7 @@ FORMS: Final[dict[str, FormFunction]] = {
     "/runs/{run}": chat.control_run,
     "/todos/{todo}/edit": todo_forms.edit_todo,
     "/todos/{todo}/comment": todo_forms.comment,
+    "/todos/{todo}/message": todo_forms.message,
     "/todos/{todo}/{action}": todo_forms.change_todo,
     "/missions": new_mission.create_mission,
     "/missions/{mission}/todos": todo_forms.create_todo,
@@ -127,13 +129,13 @@ def _page_handler(page: PageFunction) -> Handler:
                 found = page(made)
             except PunchlistError as error:
                 found = _error_page(error)
-            waiting = sum(context.services.inbox.counts().values())
+            missing = turns.missing_model(made)
+            waiting = attention.count_waiting(made)
             values = {
                 **found.values,
                 "title": found.title,
                 "section": found.section,
-                "frame": _frame(context, found, waiting, last, _flash(flash))
-                | {"missing_model": turns.missing_model(made)},
+                "frame": _frame(context, found, waiting, last, _flash(flash)) | {"missing_model": missing},
             }
             html = render(found.template, values, context.now, fragment=fragment)
             body, encoding = compressed(html.encode(), gzipped)
@@ -187,9 +189,18 @@ def _frame(
 
 
 def _error_page(error: PunchlistError) -> Page:
-    status = STATUS.get(error.code, 500)
+    return _failure(STATUS.get(error.code, 500), str(error))
+
+
+def _failure(status: int, message: str) -> Page:
     title = {404: "Not found", 403: "Not allowed"}.get(status, "That did not work")
-    return Page("error.html", title, {"message": str(error), "back": "/"}, status=status)
+    return Page("error.html", title, {"message": message, "back": "/"}, status=status)
+
+
+async def answer_without_page(request: Request, status: int) -> Response:
+    """For a logged-in person who opens an address that has no page."""
+    message = f"There is no page at {excerpt(request.url.path, 200)}."
+    return await _page_handler(lambda _: _failure(status, message))(request)
 
 
 # --- forms ------------------------------------------------------------------------------------------------

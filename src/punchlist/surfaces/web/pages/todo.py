@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.camel_json import camel_json
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
+from punchlist.runs.lifecycle import OPEN as OPEN_RUN
 from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments, summary_of
-from punchlist.surfaces.web.pages.chat import chat_values
+from punchlist.surfaces.web.pages.chat import shown_messages
 from punchlist.surfaces.web.pages.formats import deadline_state
 from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.moves import moves_from
@@ -18,24 +19,49 @@ from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.todo_fields import editable_values, fingerprint
 from punchlist.views.todo_detail import PAGE, TodoDetail, read_detail, read_history
 from punchlist.views.todo_evidence import EvidencePage, read_todo_evidence
+from punchlist.views.todo_rounds import MAX_LIMIT, read_rounds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from punchlist.missions.model import MissionTodo
+    from punchlist.runs.model import Run
+
+_MESSAGES: Final = 30
 
 
 def todo(request: PageRequest) -> Page:
     values = read(request, request.parameters["todo"])
     mission = values["mission"]
-    chat = chat_values(request, values["conversation_id"], limit=30)
     return Page(
         "todo.html",
         values["todo"].title,
-        {"detail": values, "close_url": f"/missions/{mission.slug}/board", "chat": chat},
+        {"detail": values, "close_url": f"/missions/{mission.slug}/board", "chat": _rounds(request, values)},
         section=f"mission:{mission.slug}",
         mission=mission.slug,
     )
+
+
+def _rounds(request: PageRequest, detail: dict[str, Any]) -> dict[str, Any]:
+    """The work on this todo as a chat. The chat of its pillar's todos has that on others as well."""
+    given = request.get("messages")
+    most = int(given) if given.isdecimal() and len(given) < 5 else _MESSAGES
+    rounds = read_rounds(request.services.store, detail["todo"].id, limit=most)
+    run = open_run(detail["runs"])
+    more = rounds.earlier and most < MAX_LIMIT
+    return {
+        "messages": shown_messages(rounds.entries),
+        "queued": [{"id": run.id, "content": run.message, "created_at": run.changed_at}] if run and run.message else [],
+        "awaits": "read at the next step",
+        "run": run,
+        "earlier": request.link(messages=str(most + _MESSAGES)) if more else None,
+        "later": None,
+    }
+
+
+def open_run(runs: Sequence[Run]) -> Run | None:
+    return next((run for run in runs if run.status in OPEN_RUN), None)
 
 
 def history(request: PageRequest) -> Page:
@@ -122,9 +148,11 @@ def marks(detail: TodoDetail) -> list[tuple[str, str, str]]:
     result = json.loads(todo.check_result) if todo.check_result else None
     checked = ("yes" if result["passed"] else "no") if result else ""
     has_check = todo.completion_check is not None
+    # What was done so far is no evidence of a result without a report.
+    claimed = bool(todo.worked_at or todo.outcome)
     return [
-        ("Claimed", "yes" if todo.worked_at or todo.outcome else "", "The worker reported a result."),
-        ("Evidenced", "yes" if detail.evidenced else "", "At least one tool call was successful."),
+        ("Claimed", "yes" if claimed else "", "The worker reported a result."),
+        ("Evidenced", "yes" if claimed and detail.evidenced else "", "At least one tool call was successful."),
         ("Checked", checked, "The check of the todo." if has_check else "The todo has no check."),
         ("Accepted", "yes" if todo.status is TodoStatus.COMPLETED else "", "The Lead or a person completed it."),
     ]

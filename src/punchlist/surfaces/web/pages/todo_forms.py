@@ -11,9 +11,12 @@ from punchlist.missions.todos import tool_arguments
 from punchlist.missions.todos.bulk import change_todos
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.missions.todos.tool_updates import UpdateRequest, apply_update, parse_update
+from punchlist.surfaces.web.pages.chat import queue_message
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
+from punchlist.surfaces.web.pages.todo import open_run
 from punchlist.surfaces.web.pages.todo_fields import edited_values
 from punchlist.views.health import has_worker
+from punchlist.views.todo_detail import read_detail
 
 if TYPE_CHECKING:
     from punchlist.missions.model import Mission, MissionTodo, TodoChange
@@ -79,6 +82,17 @@ def comment(request: PageRequest) -> Redirect:
     todo, mission = _find(request)
     request.services.mission_todos.comment(request.scope(), mission.slug, todo.id, request.posted("text"))
     return Redirect(f"/todos/{todo.id}", "")
+
+
+def message(request: PageRequest) -> Redirect:
+    """To the agent at work on this todo; without one, to the chat of its pillar's todos."""
+    services, (todo, _) = request.services, _find(request)
+    if run := open_run(services.runs.for_todo(todo.id)):
+        services.runs.redirect(request.scope(), run.id, request.posted("text"))
+        return Redirect(f"/todos/{todo.id}", "")
+    chat = services.conversations.get(read_detail(services.store, todo.id).conversation_id)
+    queue_message(request, chat, f"About “{visible(todo.title)}” (todo {todo.id}):\n\n{request.posted('text')}")
+    return Redirect(f"/chats/{chat.id}", "No agent works on this todo now. The owner of its pillar answers here.")
 
 
 def change_many(request: PageRequest) -> Redirect:

@@ -38,6 +38,9 @@ function showMenu(open) {
   if (open) sidebar.querySelector("a").focus();
 }
 menu.addEventListener("click", () => showMenu(!sidebar.classList.contains("open")));
+document.addEventListener("click", (event) => {
+  if (sidebar.classList.contains("open") && !sidebar.contains(event.target) && !menu.contains(event.target)) showMenu(false);
+});
 
 // --- search -------------------------------------------------------------------------------------------------
 
@@ -110,6 +113,19 @@ document.querySelector("[data-palette]").addEventListener("click", (event) => {
 
 const sheet = document.querySelector("#keys");
 document.querySelector("[data-keys]")?.addEventListener("click", () => sheet.showModal());
+// The mission of this page, else the one that this browser showed last, else the first one.
+const missions = [...sidebar.querySelectorAll("[data-mission-link]")].map((link) => link.dataset.missionLink);
+if (body.dataset.mission) localStorage.setItem("mission", body.dataset.mission);
+const recent = [body.dataset.mission, localStorage.getItem("mission")];
+const mission = recent.find((slug) => missions.includes(slug)) ?? body.dataset.mission ?? missions[0];
+const keyLinks = {
+  ga: "/",
+  gb: mission ? `/missions/${mission}/board` : "/missions/new",
+  gm: mission ? `/missions/${mission}` : "/missions/new",
+  gc: "/conversations",
+  gr: "/runs",
+  c: body.hasAttribute("data-can-write") && (mission ? `/missions/${mission}/new` : "/missions/new"),
+};
 let prefix = "";
 document.addEventListener("keydown", (event) => {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
@@ -118,9 +134,7 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   if (isTextField(document.activeElement)) return;
-  const mission = location.pathname.match(/^\/missions\/([^/]+)/)?.[1];
-  const goes = { ga: "/", gb: mission && `/missions/${mission}/board`, gm: mission && `/missions/${mission}`, gc: "/conversations", gr: "/runs" };
-  const to = goes[prefix + event.key];
+  const to = keyLinks[prefix + event.key];
   prefix = event.key === "g" ? "g" : "";
   if (to) location.assign(to);
   else if (event.key === "?") sheet.showModal();
@@ -128,10 +142,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "Escape" && sidebar.classList.contains("open")) showMenu(false);
   else {
     const target = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
-    if (!target) {
-      if (event.key === "c" && document.querySelector("[data-new]")) location.assign(document.querySelector("[data-new]").href);
-      return;
-    }
+    if (!target) return;
     event.preventDefault();
     if (target.nodeName === "A") target.click();
     else target.focus();

@@ -153,7 +153,7 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !event.isComposing) document.activeElement.blur();
     return;
   }
-  if (event.key === "Escape") return document.querySelector("[data-close-drawer]")?.click();
+  if (event.key === "Escape") return clearPicked() || document.querySelector("[data-close-drawer]")?.click();
   if (!card && !event.key.startsWith("Arrow")) return;
   if (event.key === "m") ask(card);
   else if (event.key === "x") card.querySelector(".pick")?.click();
@@ -190,7 +190,17 @@ function countPicked() {
 }
 document.addEventListener("change", (event) => event.target.matches(".pick") && countPicked());
 document.addEventListener("refreshed", countPicked);
-bulk?.addEventListener("reset", () => {
-  for (const box of document.querySelectorAll(".pick:checked")) box.checked = false;
+// Whether there was something to clear.
+function clearPicked() {
+  const picked = [...document.querySelectorAll(".pick:checked")];
+  for (const box of picked) box.checked = false;
+  countPicked();
+  return picked.length > 0;
+}
+bulk?.addEventListener("reset", clearPicked);
+bulk?.querySelector("[data-bulk-clear]").addEventListener("click", () => {
+  const first = document.querySelector(".pick:checked")?.closest("[data-todo]");
+  bulk.reset();
+  first?.querySelector("a").focus({ preventScroll: true });
 });
 countPicked();

@@ -1,16 +1,33 @@
 // Sends forms without leaving the page. Without this script they work by a redirect.
 
+import { isChanged } from "./drafts.js";
+import { focusAfter } from "./focus.js";
 import { refresh, written } from "./live.js";
+
+const TOLD = "told";
 
 export function toast(text, failed = false) {
   const box = document.createElement("div");
   box.className = failed ? "toast failed" : "toast";
-  box.append(Object.assign(document.createElement("span"), { textContent: text }));
+  const said = document.createElement("span");
+  // Every second part was between backticks.
+  said.append(...text.split("`").map((part, at) => (at % 2 ? Object.assign(document.createElement("code"), { textContent: part }) : part)));
   const close = Object.assign(document.createElement("button"), { type: "button", textContent: "Dismiss" });
   close.addEventListener("click", () => box.remove());
-  box.append(close);
+  box.append(said, close);
   document.querySelector(".toasts").append(box);
   setTimeout(() => box.remove(), failed ? 20000 : 6000);
+}
+
+// Shown by the page that the browser opens next.
+function toastOnNextPage(answer) {
+  if (answer.message) sessionStorage.setItem(TOLD, JSON.stringify([answer.message, answer.warning]));
+}
+
+function showToldBefore() {
+  const told = sessionStorage.getItem(TOLD);
+  sessionStorage.removeItem(TOLD);
+  if (told) toast(...JSON.parse(told));
 }
 
 export async function send(url, fields) {
@@ -32,21 +49,72 @@ document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.matches("[data-enhance]") || event.defaultPrevented) return;
   event.preventDefault();
+  const { submitter } = event;
   const buttons = form.querySelectorAll("button");
-  const fields = new FormData(form, event.submitter);
+  const fields = new FormData(form, submitter);
+  const changed = [...form.elements].filter((field) => field.name && isChanged(field)).map((field) => field.name);
+  const moveFocus = focusAfter(form, submitter);
   for (const button of buttons) button.disabled = true;
+  unmark(form);
   try {
     // Not `form.action`: a field of that name would hide it.
     const answer = await send(form.getAttribute("action"), fields);
-    if (answer.message) toast(answer.message, answer.warning);
     const here = new URL(answer.to, location.href);
     form.reset();
-    if (form.hasAttribute("data-leave") && here.href !== location.href) return location.assign(here);
+    if (form.hasAttribute("data-leave") && here.href !== location.href) {
+      toastOnNextPage(answer);
+      return location.assign(here);
+    }
+    if (answer.message) toast(answer.message, answer.warning);
     form.closest("details.action")?.removeAttribute("open");
     await refresh();
-  } catch (error) {
-    toast(error.message, true);
-  } finally {
     for (const button of buttons) button.disabled = false;
+    moveFocus();
+    if (form.hasAttribute("data-edit")) showChanged(form, changed);
+  } catch (error) {
+    for (const button of buttons) button.disabled = false;
+    if (!markField(form, error.message)) {
+      toast(error.message, true);
+      submitter?.focus({ preventScroll: true });
+    }
   }
 });
+
+// What an edit has changed, in the text beside its form.
+function showChanged(form, names) {
+  const panel = form.closest(".panel, .drawer");
+  const places = names.map((name) => panel?.querySelector(`[data-field="${CSS.escape(name)}"]`)).filter(Boolean);
+  places[0]?.scrollIntoView({ block: "nearest" });
+  for (const place of places) {
+    place.classList.add("flash");
+    place.addEventListener("animationend", () => place.classList.remove("flash"), { once: true });
+  }
+}
+
+// --- errors at their fields -------------------------------------------------------------------------------
+
+// `name: what is wrong` is shown at the field with that name or label.
+function markField(form, message) {
+  const [, name, problem] = /^([^:\n]{1,60}): ([^\n]+)$/.exec(message) ?? [];
+  const labelOf = (field) => field.labels?.[0]?.firstChild?.textContent.trim() ?? "";
+  const field = name && [...form.elements].find((each) => each.checkVisibility?.() && (each.name === name || labelOf(each) === name));
+  if (!field || field.type === "hidden" || field.nodeName === "BUTTON") return false;
+  const note = Object.assign(document.createElement("span"), { className: "error-text small", textContent: problem });
+  note.id = `${field.id || field.name}-problem`;
+  note.setAttribute("role", "alert");
+  field.after(note);
+  field.setAttribute("aria-invalid", "true");
+  field.setAttribute("aria-describedby", note.id);
+  field.focus();
+  return true;
+}
+
+function unmark(form) {
+  for (const field of form.querySelectorAll("[aria-invalid]")) {
+    document.getElementById(field.getAttribute("aria-describedby"))?.remove();
+    field.removeAttribute("aria-invalid");
+    field.removeAttribute("aria-describedby");
+  }
+}
+
+showToldBefore();

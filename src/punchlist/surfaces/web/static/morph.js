@@ -83,6 +83,8 @@ function morphAttributes(live, next) {
   for (const { name, value } of next.attributes) if (live.getAttribute(name) !== value) live.setAttribute(name, value);
   for (const { name } of [...live.attributes]) {
     if (next.hasAttribute(name) || (name === "open" && /^(DETAILS|DIALOG)$/.test(live.nodeName))) continue;
+    // A heading that a script has focused would lose the focus.
+    if (name === "tabindex" && live === document.activeElement) continue;
     live.removeAttribute(name);
   }
 }

@@ -62,10 +62,10 @@ class ShownMessage:
 
     @property
     def initials(self) -> str:
-        """Of an agent, such as PO for pillar-owner; empty for this program, which has an icon."""
+        """Of an agent, such as PO for the pillar owner; empty for this program, which has an icon."""
         if self.who == PROGRAM:
             return ""
-        return "".join(word[:1] for word in self.who.split("-")[:2]).upper() or "?"
+        return "".join(word[:1] for word in re.split(r"[-\s]", self.who)[:2]).upper() or "?"
 
 
 def chat(request: PageRequest) -> Page:

@@ -49,6 +49,8 @@ from punchlist.views.conversations import read_conversations
 from punchlist.views.inbox import Inbox
 from punchlist.views.live import LiveFeed, read_activity
 from punchlist.views.metrics import read_metric
+from punchlist.views.mission_chats import read_mission_chats
+from punchlist.views.mission_overview import read_overview
 from punchlist.views.runs import read_runs
 from punchlist.views.search import read_search
 from punchlist.views.search_index import catch_up
@@ -107,9 +109,13 @@ def _figures(database: str, url: str, todos: int, rows: int) -> Iterator[Figure]
             "activity since a moment": lambda: read_activity(
                 store, mission=SLUG, since=system_clock() - timedelta(days=1)
             ),
+            "mission page": lambda: read_overview(store, SLUG),
+            "chats of a mission": lambda: read_mission_chats(store, SLUG),
             "series, 30 days": lambda: read_series(store, SLUG),
             f"inbox, first page of {todos:,} requests": inbox.page,
             f"inbox, one of {todos:,} requests": lambda: inbox.find(str(todos // 2)),
+            "inbox, requests of a todo": lambda: inbox.about_todo(todo_id),
+            "inbox, requests of a chat": lambda: inbox.from_chat(chat),
             "transcript, newest": lambda: read_conversation(store, chat),
             "transcript, from the middle": lambda: read_conversation(store, chat, before=rows // 2),
             "conversations": lambda: read_conversations(store),

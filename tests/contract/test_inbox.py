@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +13,7 @@ from tests.conftest import StoppedClock
 from tests.contract.missions import BUILD, Team, developer_experience
 from tests.contract.toolcalls import Desk, request, soon
 
-from punchlist.conversations.model import Scope, TurnScope
+from punchlist.conversations.model import NewMessage, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.engine.periodic import enqueue_cycle
 from punchlist.errors import InvalidInput, NotAllowed, NotFound
@@ -27,6 +27,7 @@ from punchlist.plan.service import Plans
 from punchlist.plan.validation import parse_items
 from punchlist.runs.model import Run
 from punchlist.runs.queue import RunQueue
+from punchlist.runs.service import Runs
 from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls.approval_store import Approvals
@@ -36,6 +37,7 @@ from punchlist.views.inbox import Inbox
 from punchlist.views.inbox_model import InboxItem, RequestKind
 
 pytestmark = pytest.mark.spec("I1")
+REQUEST = NewMessage("user", "text", "Work on it.")
 ANN = Scope("s", Actor(Role.PERSON, "ann"))
 
 
@@ -77,6 +79,14 @@ def escalate(team: Team, clock: StoppedClock, title: str = "Profile the build") 
     team.todo_in(TodoStatus.IN_PROGRESS, title, deadline=clock.now.date().isoformat())
     clock.advance(days=1)
     OverdueService(team.store).process_mission(team.system, team.mission.id)
+
+
+def ask_about(team: Team, run: Run, question: str) -> None:
+    """The owner of a todo waits for a person."""
+    scope = Scope(run.conversation_id, Actor(Role.OWNER, "pillar-owner"))
+    turn = Conversations(team.store).begin_turn(scope, reason="a run", request=REQUEST, run_id=run.id)
+    todos = parse_items([{"title": "Deploy", "blockedBy": [{"person": question}]}])
+    Plans(team.store).create(TurnScope(run.conversation_id, scope.actor, turn.id), todos)
 
 
 def only(inbox: Inbox, kind: RequestKind) -> InboxItem:
@@ -276,3 +286,33 @@ def _counting(execute: Callable[..., Any], executed: list[Statement]) -> Callabl
         return execute(tx, statement, **params)
 
     return counted
+
+
+# --- of one todo or chat ----------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("X7")
+def test_the_requests_of_one_todo_or_chat_are_selected(
+    store: Store, inbox: Inbox, team: Team, clock: StoppedClock
+) -> None:
+    todo, other = team.todo_in(TodoStatus.IN_PROGRESS, "Deploy"), team.todo_in(TodoStatus.IN_PROGRESS, "Cache")
+    [run], [another] = Runs(store).for_todo(todo.id), Runs(store).for_todo(other.id)
+    ask_about(team, run, "Which region?")
+    ask_about(team, another, "Which size?")
+    escalate(team, clock)
+    late = next(each for each in team.todos.list(team.slug).items if each.title == "Profile the build")
+    fail_cycle(team)
+
+    def told(items: Sequence[InboxItem]) -> list[tuple[int, str]]:
+        return [(item.number, item.question) for item in items]
+
+    assert told(inbox.about_todo(todo.id)) == [(1, "Which region?")]
+    assert told(inbox.about_todo(other.id)) == [(2, "Which size?")]
+    assert [item.kind for item in inbox.about_todo(late.id)] == [RequestKind.ESCALATION]
+    assert told(inbox.from_chat(run.conversation_id)) == [(1, "Which region?"), (2, "Which size?")]
+    assert [item.kind for item in inbox.from_chat(team.mission.conversation_id)] == [RequestKind.FAILURE]
+    everything = {item.number: item for item in inbox.list()}
+    assert [everything[item.number] for item in inbox.about_todo(todo.id)] == list(inbox.about_todo(todo.id))
+    inbox.answer(ANN, "1", "answer", text="eu-west")
+    assert inbox.about_todo(todo.id) == []
+    assert inbox.from_chat("nowhere") == []

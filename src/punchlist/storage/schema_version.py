@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.database import Database
 
-SCHEMA_VERSION: Final = "0018"
+SCHEMA_VERSION: Final = "0019"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "35b60582b7a4845f92fdddbffd76c9a64ec97f845cb8f9c97b4f14ad73f46412",
-    "postgresql": "a39aa4aeb966af6dd5335340e2eb69d5a558c36590817a0fe76b2ef4716f21c8",
+    "sqlite": "b588b39415cf74b1c3cafe99682658ad616106670fcedaebf0faf0575d85cec3",
+    "postgresql": "5e0dfdc93f78e23aa4c31d7a101da299bbc677e26ad10fbabb28d9a1ed61e802",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

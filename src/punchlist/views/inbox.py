@@ -21,6 +21,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.missions.planning.retries import is_retried, retry_at
 from punchlist.runs.model import RunKind
 from punchlist.runs.workers import alive_since
+from punchlist.storage.statements import SelectAll
 from punchlist.storage.store import Transaction
 from punchlist.toolcalls.always import always_coverage
 from punchlist.toolcalls.policy import RuleLifetime
@@ -58,6 +59,14 @@ class Inbox:
         shown = following[:most]
         cursor_after = _cursor_after(shown[-1]) if len(following) > len(shown) else None
         return InboxPage(self._read(shown), self.counts(), self._store.clock(), cursor_after)
+
+    def about_todo(self, todo_id: str) -> Sequence[InboxItem]:
+        """The open requests that a mission todo and the work on it wait for, oldest first."""
+        return self._selected(inbox_repository.about_todo, todo_id=todo_id)
+
+    def from_chat(self, conversation_id: str) -> Sequence[InboxItem]:
+        """The open requests of the agents in a chat or session, oldest first."""
+        return self._selected(inbox_repository.from_chat, conversation_id=conversation_id)
 
     def counts(self) -> Mapping[RequestKind, int]:
         """Open requests by kind, without their details."""
@@ -111,6 +120,14 @@ class Inbox:
         escaped = ending.replace("!", "!!").replace("%", "!%").replace("_", "!_")
         with self._store.read() as tx:
             return inbox_repository.open_ids(tx, pattern=f"%{escaped}", most=2, **_limits(self._store.clock()))
+
+    def _selected(self, select: SelectAll[OpenRequest], **values: str) -> Sequence[InboxItem]:
+        # Requests without a number get one.
+        self._requests(0, 1)
+        with self._store.read() as tx:
+            found = select(tx, **values, most=MAX_LIMIT, **_limits(self._store.clock()))
+        # One by one: requests between these numbers are not read.
+        return [item for each in found for item in self._read([each])]
 
     def _requests(self, after: int, most: int) -> Sequence[OpenRequest]:
         """The open requests after a number, by number; those that have none get one."""

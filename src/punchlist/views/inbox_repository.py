@@ -112,6 +112,30 @@ open_ids: Final = SelectAll(
     f"{_SELECT_OPEN} WHERE {_UNACKNOWLEDGED} AND requests.id LIKE :pattern ESCAPE '!' LIMIT :most",
 )
 """As `open_requests`, with an id that matches."""
+_OF_TURN: Final = "JOIN turns ON turns.id = {table}.turn_id JOIN runs ON runs.id = turns.run_id"
+_ABOUT_TODO: Final = (
+    "SELECT approvals.call_id FROM approvals JOIN tool_calls ON tool_calls.id = approvals.call_id "
+    f"{_OF_TURN.format(table='tool_calls')} WHERE {_OPEN_APPROVAL} AND runs.todo_id = :todo_id "
+    f"UNION ALL SELECT todo_conditions.id FROM todo_conditions {_OF_TURN.format(table='todo_conditions')} "
+    "WHERE todo_conditions.status = 'open' AND runs.todo_id = :todo_id "
+    "UNION ALL SELECT id FROM escalations WHERE status <> 'answered' AND todo_id = :todo_id "
+    "UNION ALL SELECT id FROM runs WHERE status = 'failed' AND todo_id = :todo_id "
+    "UNION ALL SELECT id FROM budget_stops WHERE ended_at IS NULL AND todo_id = :todo_id"
+)
+_FROM_CHAT: Final = (
+    f"SELECT call_id FROM approvals WHERE {_OPEN_APPROVAL} AND conversation_id = :conversation_id "
+    "UNION ALL SELECT id FROM todo_conditions WHERE status = 'open' AND conversation_id = :conversation_id "
+    "UNION ALL SELECT id FROM runs WHERE status = 'failed' AND conversation_id = :conversation_id"
+)
+_BY_NUMBER: Final = "ORDER BY numbered.number, requests.at, requests.id LIMIT :most"
+about_todo: Final = SelectAll(
+    OpenRequest._make, f"{_SELECT_OPEN} WHERE {_UNACKNOWLEDGED} AND requests.id IN ({_ABOUT_TODO}) {_BY_NUMBER}"
+)
+"""The open requests that a mission todo and the work on it wait for."""
+from_chat: Final = SelectAll(
+    OpenRequest._make, f"{_SELECT_OPEN} WHERE {_UNACKNOWLEDGED} AND requests.id IN ({_FROM_CHAT}) {_BY_NUMBER}"
+)
+"""The open requests of the agents in a conversation."""
 count_open: Final = SelectAll[tuple[str, int]](
     tuple,
     f"SELECT requests.kind, count(*) FROM {_OPEN} WHERE {_UNACKNOWLEDGED} GROUP BY requests.kind",

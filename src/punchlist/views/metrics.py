@@ -63,9 +63,11 @@ def read_metric(
     *,
     since: datetime | None = None,
     until: datetime | None = None,
+    newest: int | None = None,
     points: int = DEFAULT_POINTS,
 ) -> MetricPlot:
-    """The readings taken from `since` on and before `until`, at most `points` of them.
+    """The readings taken from `since` on and before `until`, at most `points` of them; with `newest`, without a period,
+    only so many of the newest readings.
 
     When there are more, each point is an interval of equal length with the mean, lowest and highest of its readings.
     """
@@ -78,6 +80,8 @@ def read_metric(
         metric = mission_repository.metric_by_slug(tx, mission.id, metric_slug)
         if metric is None:
             raise NotFound(f"Mission {mission.slug!r} has no metric {excerpt(metric_slug)!r}.")
+        if newest is not None:
+            low = max(low, view_repository.time_of_newest(tx, metric_id=metric.id, before=newest - 1) or low)
         found = view_repository.readings_in_range(tx, metric_id=metric.id, since=low, until=high, most=points + 1)
         thinned = len(found) > points
         if thinned:

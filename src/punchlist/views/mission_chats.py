@@ -10,7 +10,8 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import find_mission
 from punchlist.missions.model import ChatChannel, Pillar
-from punchlist.runs.model import Run
+from punchlist.runs.lifecycle import RESTING, RunStatus
+from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import activity_repository
 
@@ -29,6 +30,8 @@ class MissionChat:
     pillar: Pillar | None
     messages: int
     last_message_at: str | None
+    waiting: int
+    """Messages that wait for delivery."""
     run: Run | None
     """The open run that works in it, else the first one that waits for it."""
 
@@ -38,7 +41,7 @@ class MissionChat:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            **camel_json(self, "id", "messages", "last_message_at", "purpose"),
+            **camel_json(self, "id", "messages", "last_message_at", "waiting", "purpose"),
             "channel": self.channel.value,
             "pillar": self.pillar.slug if self.pillar else None,
             "run": self.run and camel_json(self.run, "id", "kind", "status", "agent", "todo_id", "why"),
@@ -61,4 +64,17 @@ def _chat(tx: Transaction, id: str, channel: ChatChannel, pillar: Pillar | None 
     last = conversation_repository.last_message(tx, id)
     runs = activity_repository.open_runs_in_chat(tx, id)
     run = next((each for each in runs if each.executor), runs[0] if runs else None)
-    return MissionChat(id, channel, pillar, last.messages if last else 0, last.at if last else None, run)
+    waiting, (messages, at) = len(conversation_repository.queued_messages(tx, id)), last or (0, None)
+    return MissionChat(id, channel, pillar, messages, at, waiting, run)
+
+
+def run_in_chat(store: Store, conversation_id: str) -> Run | None:
+    """The run that works in a chat, else one that rests there."""
+    with store.read() as tx:
+        # A collection does not need a chat to itself.
+        runs = [
+            run
+            for run in activity_repository.open_runs_in_chat(tx, conversation_id)
+            if run.kind is not RunKind.COLLECT and run.status is not RunStatus.QUEUED
+        ]
+    return min(runs, key=lambda run: run.status in RESTING, default=None)

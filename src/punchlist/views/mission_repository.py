@@ -128,6 +128,12 @@ _interval: Final = SelectOne(
 readings_in_range: Final = SelectAll[tuple[str, float]](
     tuple, f"SELECT at, value {_IN_RANGE} ORDER BY at, position LIMIT :most"
 )
+time_of_newest: Final = SelectOne[str](
+    first_column,
+    "SELECT at FROM metric_readings WHERE metric_id = :metric_id "
+    "ORDER BY at DESC, position DESC LIMIT 1 OFFSET :before",
+)
+"""When the reading was taken that has `before` newer ones."""
 _TODO_STATUSES: Final = literals(TodoStatus)
 completions: Final = SelectAll[tuple[str, str, str]](
     tuple,

@@ -15,7 +15,7 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import event_stream
-from punchlist.missions.model import Escalation, Mission, MissionTodo, TodoComment, TodoFile
+from punchlist.missions.model import Capacity, Escalation, Metric, Mission, MissionTodo, TodoComment, TodoFile
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.links import LinkedTodo, linked_todos
 from punchlist.missions.todos.pagination import SubItems
@@ -68,7 +68,13 @@ class TodoParts:
 @dataclass(frozen=True, slots=True)
 class TodoDetail:
     mission: Mission
+    capacity: Capacity
+    """Of the mission."""
+    metrics: Sequence[Metric]
+    """The active metrics of the mission."""
     pillar: str
+    """Its slug."""
+    pillar_name: str
     conversation_id: str
     todo: MissionTodo
     runs: Sequence[Run]
@@ -102,11 +108,16 @@ def read_detail(store: Store, todo_id: str) -> TodoDetail:
         held = claim is not None and claim.holder is not None and tx.now() < claim.lease_until
         escalations = view_repository.escalations_of_todo(tx, todo.id)
         parts = read_parts(tx, todo)
+        capacity = mission_repository.capacity(tx, mission)
+        metrics = [metric for metric in mission_repository.metrics_of(tx, mission.id) if metric.status == "active"]
         work = without_reviews(mission_repository.work_of_todo(tx, todo.id))
         usage, evidence = usage_of_todo(tx, todo.id, work), evidence_page(tx, work)
     return TodoDetail(
         mission,
+        capacity,
+        metrics,
         pillar.slug,
+        pillar.name,
         pillar.todo_conversation_id,
         todo,
         Runs(store).for_todo(todo.id),

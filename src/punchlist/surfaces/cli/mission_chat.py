@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,7 @@ from punchlist.surfaces.cli.options import NO_MISSIONS, OptionalMissionArgument
 
 if TYPE_CHECKING:
     from punchlist.app import Services
-    from punchlist.missions.model import ChatChannel, Mission
+    from punchlist.missions.model import ChatChannel
     from punchlist.runs.model import Run
 
 app = typer.Typer(help="Read the chats of missions, and send messages to their agents.", no_args_is_help=True)
@@ -30,35 +30,27 @@ ChatArgument = Annotated[
 TODOS = "todos"
 
 
-class MissionChat(NamedTuple):
-    name: str
-    channel: ChatChannel
-    conversation_id: str
-
-
 @app.command("list")
 def list_chats(cli: CliContext, mission: OptionalMissionArgument = None) -> None:
     """List the chats of missions with their last and waiting messages."""
-    from punchlist.conversations.message_queue import MessageQueue
+    from punchlist.views.mission_chats import read_mission_chats
 
     services = cli.services()
-    missions = [services.missions.get(mission)] if mission is not None else services.missions.list()
-    queue = MessageQueue(services.store, services.conversations)
-    active = _active_runs(services)
+    slugs = [mission] if mission is not None else [each.slug for each in services.missions.list()]
     listed = []
-    for chat in (chat for each in missions for chat in _chats(services, each)):
-        last = services.conversations.last_message(chat.conversation_id)
-        listed.append(
+    for slug in slugs:
+        listed += [
             {
-                "chat": chat.name,
+                "chat": _name(slug, chat.channel, chat.pillar.slug if chat.pillar else ""),
                 "channel": chat.channel,
-                "conversationId": chat.conversation_id,
-                "messages": last.messages if last else 0,
-                "lastMessageAt": last.at if last else None,
-                "waiting": len(queue.pending(chat.conversation_id)),
-                "run": _run_json(active.get(chat.conversation_id)),
+                "conversationId": chat.id,
+                "messages": chat.messages,
+                "lastMessageAt": chat.last_message_at,
+                "waiting": chat.waiting,
+                "run": _run_json(chat.run),
             }
-        )
+            for chat in read_mission_chats(services.store, slug)
+        ]
     if cli.json:
         echo_json(listed)
         return
@@ -66,15 +58,6 @@ def list_chats(cli: CliContext, mission: OptionalMissionArgument = None) -> None
         echo(NO_MISSIONS)
     for entry in listed:
         _echo_chat(entry)
-
-
-def _active_runs(services: Services) -> dict[str, Run]:
-    """The run that works in each chat, or else one that rests. Collections do not need a chat to themselves."""
-    from punchlist.runs.lifecycle import RESTING
-
-    runs = [run for run in services.runs.list(limit=10_000) if run.kind != "collect" and run.status != "queued"]
-    runs.sort(key=lambda run: run.status not in RESTING)
-    return {run.conversation_id: run for run in runs}
 
 
 def _run_json(run: Run | None) -> dict[str, str] | None:
@@ -130,6 +113,7 @@ def send(
     from punchlist.conversations.model import Scope
     from punchlist.missions.model import ChatChannel
     from punchlist.runs.lifecycle import RESTING
+    from punchlist.views.mission_chats import run_in_chat
 
     refuse_for_agents("mission chat send")
     services = cli.services()
@@ -141,7 +125,7 @@ def send(
         raise IllegalTransition(f"Mission {slug!r} is archived, so its agents do not answer. The message was not sent.")
     scope = Scope(conversation.id, cli.user_scope(services).actor)
     message = MessageQueue(services.store, services.conversations).add(scope, content)
-    run = _active_runs(services).get(conversation.id)
+    run = run_in_chat(services.store, conversation.id)
     if cli.json:
         echo_json({**message.as_json(), "conversationId": conversation.id, "run": _run_json(run)})
         return
@@ -158,24 +142,22 @@ def send(
 # --- names of chats ---------------------------------------------------------------------------------------
 
 
-def _chats(services: Services, mission: Mission) -> list[MissionChat]:
-    from punchlist.missions.model import ChatChannel
-
-    chats = [MissionChat(mission.slug, ChatChannel.MISSION, mission.conversation_id)]
-    for state in services.missions.pillars(mission):
-        pillar, name = state.pillar, f"{mission.slug}/{state.pillar.slug}"
-        chats.append(MissionChat(name, ChatChannel.PILLAR, pillar.conversation_id))
-        chats.append(MissionChat(f"{name}/{TODOS}", ChatChannel.PILLAR_TODO, pillar.todo_conversation_id))
-    return chats
+def _name(slug: str, channel: ChatChannel, pillar: str) -> str:
+    return {"mission": slug, "pillar": f"{slug}/{pillar}"}.get(channel, f"{slug}/{pillar}/{TODOS}")
 
 
 def _conversation_id(services: Services, name: str) -> str:
     """A chat's conversation; a name that starts with no mission's slug is a session id."""
+    from punchlist.views.mission_chats import read_mission_chats
+
     slug, _, rest = name.partition("/")
     mission = next((mission for mission in services.missions.list(archived=True) if mission.slug == slug), None)
     if mission is None:
         return name
-    chats = {chat.name: chat.conversation_id for chat in _chats(services, mission)}
+    chats = {
+        _name(slug, chat.channel, chat.pillar.slug if chat.pillar else ""): chat.id
+        for chat in read_mission_chats(services.store, slug)
+    }
     if name not in chats:
         raise NotFound(f"Mission {slug!r} has no chat {excerpt(rest)!r}. Its chats: {', '.join(chats)}.")
     return chats[name]

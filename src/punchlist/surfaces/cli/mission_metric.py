@@ -66,14 +66,13 @@ def show(
     shown, plots = [], []
     period = since is not None or until is not None
     for view in views:
-        # Without a period, the newest readings; they are ordered by time.
-        first = since if period or not view.readings else view.readings[0].at
         found = read_metric(
             services.store,
             mission,
             view.metric.slug,
-            since=parse_moment(first, "--since") if first is not None else None,
+            since=parse_moment(since, "--since") if since is not None else None,
             until=parse_moment(until, "--until") if until is not None else None,
+            newest=None if period else limit,
             points=limit,
         )
         shown.append({**view.as_json(), "plot": found.as_json()})

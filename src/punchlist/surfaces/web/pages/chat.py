@@ -93,8 +93,7 @@ def chat_values(request: PageRequest, conversation_id: str) -> dict[str, Any]:
         after=_position(after) if not before else None,
         limit=DEFAULT_LIMIT,
     )
-    ids = {each.id for each in page.requests}
-    items = [item for item in services.inbox.list() if item.id in ids] if ids else []
+    items = services.inbox.from_chat(conversation_id)
     metadata = json.loads(page.conversation.metadata)
     return {
         "page": page,

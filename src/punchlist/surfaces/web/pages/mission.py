@@ -2,52 +2,39 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from typing import Final
-
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt
-from punchlist.missions.usage import MissionUsageService, RunUsage
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.surfaces.web.pages.run_titles import RunTitles
 from punchlist.surfaces.web.pages.turns import missing_model
-from punchlist.views.board import BoardFilter, read_board
-from punchlist.views.health import read_health
-from punchlist.views.metrics import read_metric
 from punchlist.views.mission_chats import read_mission_chats
-
-_POINTS: Final = 120
+from punchlist.views.mission_overview import read_overview
 
 
 def mission(request: PageRequest) -> Page:
-    services, slug = request.services, request.parameters["mission"]
-    board = read_board(services.store, slug, BoardFilter(), limit=1)
-    plots = {
-        view.metric.slug: read_metric(services.store, slug, view.metric.slug, points=_POINTS) for view in board.metrics
-    }
-    usage = MissionUsageService(services.store).pillars(board.mission.id)
+    slug = request.parameters["mission"]
+    found = read_overview(request.services.store, slug)
+    board, titles = found.board, RunTitles(request.services)
     pillars = [
         {
             "pillar": state.pillar,
             "strategies": state.strategies,
             "metrics": [view for view in board.metrics if view.pillar_slug == state.pillar.slug],
-            "usage": usage.get(state.pillar.id),
+            "usage": found.usage.get(state.pillar.id),
         }
         for state in board.pillars
     ]
-    runs, titles = services.runs.list(mission_id=board.mission.id, ended=True, limit=8), RunTitles(services)
-    health = read_health(services.store, slug).missions[0]
     values = {
         "board": board,
         "pillars": pillars,
-        "plots_by_slug": plots,
-        "usage": reduce(RunUsage.plus, usage.values(), RunUsage()),
-        "directives": services.directives.list(slug),
-        "runs": [(run, titles.of(run)) for run in runs],
-        "health": health,
+        "plots_by_slug": found.plots,
+        "usage": found.total,
+        "directives": found.directives,
+        "runs": [(run, titles.of(run)) for run in found.runs],
+        "health": found.health,
         # Without a model, the notice about it says why no worker runs.
-        "problems": health.other_problems if missing_model(request) else health.problems,
-        "recommendations": services.recommendations.list(slug),
+        "problems": found.health.other_problems if missing_model(request) else found.health.problems,
+        "recommendations": found.recommendations,
     }
     return Page("mission.html", board.mission.name, values, section=f"mission:{slug}", mission=slug)
 

@@ -79,25 +79,17 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
     services, now = request.services, request.services.store.clock()
     detail = read_detail(services.store, services.mission_todos.find(None, todo_id).id)
     found = detail.todo
-    capacity = services.mission_todos.capacity(detail.mission.slug)
-    cards = [request_card(services, item, now) for item in services.inbox.list() if item.todo_id == found.id]
+    cards = [request_card(services, item, now) for item in services.inbox.about_todo(found.id)]
     return {
         "todo": found,
         "mission": detail.mission,
         "pillar": detail.pillar,
-        "pillar_name": next(
-            (
-                each.pillar.name
-                for each in services.missions.pillars(detail.mission)
-                if each.pillar.slug == detail.pillar
-            ),
-            detail.pillar,
-        ),
+        "pillar_name": detail.pillar_name,
         "conversation_id": detail.conversation_id,
         "chat_url": f"/chats/{detail.conversation_id}",
         "deadline": _deadline(detail, now),
         "marks": marks(detail),
-        "moves": [move for move in moves_from(found.status, capacity, request.actor.role) if move.action]
+        "moves": [move for move in moves_from(found.status, detail.capacity, request.actor.role) if move.action]
         if found.status in OPEN
         else [],
         "editable": found.status in OPEN,
@@ -111,7 +103,7 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
         "more_evidence": f"/todos/{found.id}/evidence?before={detail.evidence.cursor}"
         if detail.evidence.cursor
         else None,
-        "metrics": [view.metric for view in services.metrics.views(detail.mission.slug)],
+        "metrics": detail.metrics,
         "answered": detail.answered,
         "history": detail.history,
         "more_history": f"/todos/{found.id}/history" if len(detail.history) == PAGE else None,

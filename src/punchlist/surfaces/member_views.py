@@ -18,8 +18,10 @@ from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.missions.todos.tools import todo_json
 from punchlist.missions.todos.transitions import find_todo
 from punchlist.missions.todos.validation import check_mission
+from punchlist.views import mission_repository as view_repository
 from punchlist.views.chat import read_chat
-from punchlist.views.todo_detail import read_parts
+from punchlist.views.mission_repository import MAX_REQUESTS
+from punchlist.views.todo_detail import read_parts, request_json
 
 DEFAULT_LIMIT: Final = 20
 MAX_LIMIT: Final = 100
@@ -78,7 +80,9 @@ class MemberViews:
         todo = self._todo(mission, query.todo_id)
         with self._services.store.read() as tx:
             parts = read_parts(tx, todo)
-        return {**todo_json(todo), **parts.as_json(), "messages": list(self._messages(todo))}
+        asked = self.questions(mission, query)["items"]
+        questions = {"questions": asked} if asked else {}
+        return {**todo_json(todo), **parts.as_json(), **questions, "messages": list(self._messages(todo))}
 
     def chat(self, mission: Mission, query: MemberQuery) -> Json:
         """The end of the mission chat, of a pillar's chat, or of the chat in which a todo is worked on."""
@@ -126,10 +130,15 @@ class MemberViews:
         return {"items": [{**view, "readings": view["readings"][-10:]} for view in found[: query.limit]]}
 
     def questions(self, mission: Mission, query: MemberQuery) -> Json:
-        """What waits for a person."""
-        found = self._services.escalations.list(mission.slug, limit=query.limit)
+        """What waits for a person: questions of the mission, and approvals and questions of its agents."""
+        todo_id = self._todo(mission, query.todo_id).id if query.todo_id is not None else ""
+        with self._services.store.read() as tx:
+            of_agents = view_repository.agent_requests(tx, mission_id=mission.id, todo_id=todo_id, most=query.limit)
         fields = ("id", "todo_id", "kind", "question", "status", "asked_at", "reminders")
-        return {"items": [camel_json(each, *fields) for each in found]}
+        of_mission = self._services.escalations.list(mission.slug, limit=MAX_REQUESTS)
+        items = [camel_json(each, *fields) for each in of_mission if todo_id in ("", each.todo_id)]
+        items += map(request_json, of_agents)
+        return {"items": sorted(items, key=lambda item: item["askedAt"])[: query.limit]}
 
     def recommendations(self, mission: Mission, query: MemberQuery) -> Json:
         found = self._services.recommendations.list(mission.slug)

@@ -30,6 +30,7 @@ from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import mission_repository as view_repository
+from punchlist.views.mission_repository import MAX_REQUESTS
 
 MAX_SEARCH_LENGTH: Final = 200
 _PILLAR_FIELDS: Final = ("id", "slug", "name", "description", "conversation_id", "todo_conversation_id")
@@ -198,8 +199,9 @@ def _waits(tx: Transaction, mission: Mission, runs: Mapping[str, Run], page: Tod
     for escalation in escalation_repository.unanswered(tx, mission.id):
         wait = CardWait("escalation", escalation.id, escalation.question)
         waits.setdefault(escalation.todo_id, []).append(wait)
-    for kind, id, todo_id, text in view_repository.pending_requests(tx, mission.id):
-        waits.setdefault(todo_id, []).append(CardWait("approval" if kind == "approval" else "question", id, text))
+    for request in view_repository.agent_requests(tx, mission_id=mission.id, todo_id="", most=MAX_REQUESTS):
+        if request.todo_id is not None:
+            waits.setdefault(request.todo_id, []).append(CardWait(request.kind, request.id, request.text))
     for todo_id, run in runs.items():
         if run.status in _RESTING:
             waits.setdefault(todo_id, []).append(CardWait("run", run.id, run.why or run.status.value))

@@ -203,14 +203,15 @@ def _item(kind: RequestKind, row: RequestRow, **more: Any) -> InboxItem:
     return InboxItem(kind=kind, **{**row._asdict(), "number": row.number or 0}, **more)
 
 
-def _condition(kind: str, row: RequestRow) -> InboxItem:
+def _condition(kind: str, plan_todo_id: str, row: RequestRow) -> InboxItem:
     match kind:
         case "event":
-            return _item(RequestKind.EVENT, row, reason="waits for this event; the answer reports that it happened")
+            request, reason = RequestKind.EVENT, "waits for this event; the answer reports that it happened"
         case "time":
-            reason = "the time has passed; `punchlist run --resume` continues the work"
-            return _item(RequestKind.TIME, row, reason=reason)
-    return _item(RequestKind.QUESTION, row)
+            request, reason = RequestKind.TIME, "the time has passed; `punchlist run --resume` continues the work"
+        case _:
+            request, reason = RequestKind.QUESTION, None
+    return _item(request, row, plan_todo_id=plan_todo_id, reason=reason)
 
 
 def _escalation(row: RequestRow, status: str) -> InboxItem:

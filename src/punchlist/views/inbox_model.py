@@ -68,7 +68,10 @@ class InboxItem:
     mission: str | None = None
     pillar: str | None = None
     todo_id: str | None = None
+    """Of the mission todo that the request is about."""
     todo_title: str | None = None
+    plan_todo_id: str | None = None
+    """Of the plan todo that waits, whose title is the subject."""
     run_id: str | None = None
     requester: str | None = None
     reason: str | None = None
@@ -95,7 +98,8 @@ class InboxItem:
 
 
 _OPTIONAL: Final = (
-    *("session", "mission", "pillar", "todo_id", "todo_title", "run_id", "requester", "reason", "expires_at", "always"),
+    *("session", "mission", "pillar", "todo_id", "todo_title", "plan_todo_id", "run_id", "requester", "reason"),
+    *("expires_at", "always"),
 )
 
 

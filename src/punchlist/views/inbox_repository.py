@@ -203,16 +203,16 @@ approvals: Final = RequestDetails(
     f"LEFT JOIN turns ON turns.id = tool_calls.turn_id {_PLACE} "
     f"WHERE {_IN_RANGE} AND {_OPEN_APPROVAL}",
 )
-conditions: Final = RequestDetails[tuple[str, RequestRow]](
-    lambda row: (row[0], RequestRow._make(row[1:])),
-    "SELECT todo_conditions.kind, numbered.number, todo_conditions.id, turn_todos.title, todo_conditions.subject, "
-    f"todo_conditions.created_at, todo_conditions.conversation_id, turns.agent_id, missions.slug, pillars.slug, "
-    "todo_conditions.todo_id, mission_todos.title, runs.id "
-    f"{_NUMBERED.format(table='todo_conditions', id='id')} JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
+conditions: Final = RequestDetails[tuple[str, str, RequestRow]](
+    lambda row: (row[0], row[1], RequestRow._make(row[2:])),
+    "SELECT todo_conditions.kind, todo_conditions.todo_id, numbered.number, todo_conditions.id, turn_todos.title, "
+    "todo_conditions.subject, todo_conditions.created_at, todo_conditions.conversation_id, turns.agent_id, "
+    f"{_PLACE_COLUMNS} {_NUMBERED.format(table='todo_conditions', id='id')} "
+    "JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
     f"JOIN turns ON turns.id = todo_conditions.turn_id {_PLACE} "
     f"WHERE {_IN_RANGE} AND {_OPEN_CONDITION}",
 )
-"""The kind of the condition and the request. `todo_id` is that of the plan todo."""
+"""The kind of the condition, the id of its plan todo, and the request."""
 escalations: Final = RequestDetails[tuple[RequestRow, str]](
     lambda row: (RequestRow._make(row[:_WIDTH]), row[_WIDTH]),
     "SELECT numbered.number, escalations.id, escalations.kind, escalations.question, escalations.asked_at, NULL, "

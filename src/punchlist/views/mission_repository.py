@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from punchlist.conversations.model import Message
 from punchlist.missions.model import Escalation, MissionTodo
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import TodoStatus
+from punchlist.plan.lifecycle import OPEN
 from punchlist.runs.model import Run, RunKind, from_row
 from punchlist.storage.statements import SelectAll, SelectOne, columns, first_column, literals
 from punchlist.storage.store import Transaction
+from punchlist.toolcalls.lifecycle import OPEN_APPROVALS
 
 # --- the board --------------------------------------------------------------------------------------------
 
@@ -52,20 +54,42 @@ newest_runs_first: Final = SelectAll(
     "AND ended_at IS NULL) ORDER BY created_at DESC, id DESC",
 )
 """All executions of the todos in progress."""
-_OF_WORK: Final = (
+
+# --- requests of agents to people -------------------------------------------------------------------------
+
+
+class AgentRequest(NamedTuple):
+    """An approval or a question that a run of a mission waits for."""
+
+    kind: Literal["approval", "question"]
+    id: str
+    run_id: str
+    todo_id: str | None
+    """None from a chat or from planning."""
+    agent: str
+    text: str
+    asked_at: str
+
+
+_OF_RUN: Final = (
     "JOIN runs ON runs.id = turns.run_id AND runs.mission_id = :mission_id AND runs.ended_at IS NULL "
-    "AND runs.todo_id IS NOT NULL"
+    "AND (:todo_id = '' OR runs.todo_id = :todo_id)"
 )
-pending_requests: Final = SelectAll[tuple[str, str, str, str]](
-    tuple,
-    "SELECT 'approval', approvals.call_id, runs.todo_id, approvals.question FROM approvals "
+agent_requests: Final = SelectAll(
+    AgentRequest._make,
+    "SELECT 'approval' AS kind, approvals.call_id AS id, runs.id AS run_id, runs.todo_id, turns.agent_id, "
+    "approvals.question, approvals.asked_at AS asked_at FROM approvals "
     "JOIN tool_calls ON tool_calls.id = approvals.call_id JOIN turns ON turns.id = tool_calls.turn_id "
-    f"{_OF_WORK} WHERE approvals.status IN ('pending', 'escalated') "
-    "UNION ALL SELECT 'question', todo_conditions.id, runs.todo_id, todo_conditions.subject FROM todo_conditions "
-    f"JOIN turns ON turns.id = todo_conditions.turn_id {_OF_WORK} "
-    "WHERE todo_conditions.status = 'open' AND todo_conditions.kind = 'person'",
+    f"{_OF_RUN} WHERE approvals.status IN ({literals(sorted(OPEN_APPROVALS))}) "
+    "UNION ALL SELECT 'question', todo_conditions.id, runs.id, runs.todo_id, turns.agent_id, "
+    "todo_conditions.subject, todo_conditions.created_at FROM todo_conditions "
+    "JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
+    f"JOIN turns ON turns.id = todo_conditions.turn_id AND turns.ended_at IS NULL {_OF_RUN} "
+    "WHERE todo_conditions.status = 'open' AND todo_conditions.kind = 'person' "
+    f"AND turn_todos.status IN ({literals(sorted(OPEN))}) ORDER BY asked_at, id LIMIT :most",
 )
-"""Kind, id, todo and text of the requests to a person from the work on a mission's todos."""
+"""The open ones of a mission, oldest first; of one todo, unless `todo_id` is empty."""
+MAX_REQUESTS: Final = 10_000
 
 # --- one todo ---------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from punchlist.runs.model import Run
 from punchlist.runs.service import Runs
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import mission_repository as view_repository
-from punchlist.views.mission_repository import HistoryEntry
+from punchlist.views.mission_repository import MAX_REQUESTS, AgentRequest, HistoryEntry
 from punchlist.views.todo_evidence import EvidencePage, evidence_page, without_reviews
 
 _MAX_MESSAGES: Final = 5
@@ -83,6 +83,8 @@ class TodoDetail:
     """The newest tool calls; `read_todo_evidence` has the others."""
     evidenced: bool
     """Whether a tool call was successful."""
+    requests: Sequence[AgentRequest]
+    """Approvals and questions that the work waits for."""
     escalations: Sequence[Escalation]
     """Unanswered ones."""
     answered: Sequence[Escalation]
@@ -107,6 +109,8 @@ def read_detail(store: Store, todo_id: str) -> TodoDetail:
         claim = claim_repository.find(tx, todo.id)
         held = claim is not None and claim.holder is not None and tx.now() < claim.lease_until
         escalations = view_repository.escalations_of_todo(tx, todo.id)
+        of_todo = {"mission_id": todo.mission_id, "todo_id": todo.id}
+        requests = view_repository.agent_requests(tx, **of_todo, most=MAX_REQUESTS)
         parts = read_parts(tx, todo)
         capacity = mission_repository.capacity(tx, mission)
         metrics = [metric for metric in mission_repository.metrics_of(tx, mission.id) if metric.status == "active"]
@@ -124,6 +128,7 @@ def read_detail(store: Store, todo_id: str) -> TodoDetail:
         usage,
         evidence,
         any(turn.succeeded for turn in work),
+        requests,
         [each for each in escalations if each.status != "answered"],
         [each for each in escalations if each.status == "answered"],
         claim if held else None,
@@ -229,8 +234,8 @@ def detail_json(detail: TodoDetail) -> dict[str, Any]:
         "conversationId": detail.conversation_id,
         "claim": claim and {"holder": claim.holder, "fence": claim.fence, "until": claim.lease_until},
         "questions": [
-            {"id": one.id, "status": one.status, "question": one.question, "answer": one.answer}
-            for one in (*detail.answered, *detail.escalations)
+            *map(_escalation_json, (*detail.answered, *detail.escalations)),
+            *map(request_json, detail.requests),
         ],
         "runs": [run.as_json() for run in detail.runs],
         "costs": {**detail.usage.as_json(), **_evidence_json(detail.evidence)},
@@ -242,6 +247,15 @@ def detail_json(detail: TodoDetail) -> dict[str, Any]:
 def _evidence_json(page: EvidencePage) -> dict[str, Any]:
     more = {"evidenceCursor": page.cursor} if page.cursor else {}
     return {"evidence": [each.as_json() for each in page.calls], **more}
+
+
+def _escalation_json(one: Escalation) -> dict[str, Any]:
+    return {"kind": "escalation", "id": one.id, "status": one.status, "question": one.question, "answer": one.answer}
+
+
+def request_json(request: AgentRequest) -> dict[str, Any]:
+    asked = camel_json(request, "kind", "id", "run_id", "todo_id", "agent", "asked_at")
+    return {**asked, "status": "open", "question": request.text, "answer": None}
 
 
 def history_json(detail: TodoDetail) -> list[dict[str, Any]]:

@@ -45,6 +45,10 @@ def detail_lines(detail: TodoDetail, now: datetime) -> Iterator[str]:
     for one in detail.escalations:
         yield f"\nQuestion ({one.status}): punchlist mission answer {one.id[-8:]} extend|cancel|keep"
         yield from (f"  │ {line}" for line in visible_block(one.question).splitlines())
+    for request in detail.requests:
+        answers = "approve|deny" if request.kind == "approval" else "answer"
+        yield f"\n{request.kind.capitalize()} of {visible(request.agent)}: punchlist inbox {answers} {request.id[-8:]}"
+        yield from (f"  │ {line}" for line in visible_block(request.text).splitlines())
     yield from part_lines(detail.parts, line_width())
     yield from _activity(detail, line_width())
 

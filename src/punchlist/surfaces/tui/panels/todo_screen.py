@@ -65,15 +65,16 @@ def _facts(screen: TodoScreen, detail: TodoDetail, width: int) -> Iterator[Conte
         if todo.status in OPEN:
             parts.append(deadline_text(todo.deadline, cadence_of(detail.mission).timezone, screen.backend.now()))
     yield Content("  ").join(parts)
-    blocks = {
-        "Description": todo.description,
-        "Why": todo.justification,
-        "Done when": todo.completion_criteria,
-        "Outcome": todo.outcome or "",
-        "Completed although its check failed": todo.override_reason or "",
-        **{f"Question ({one.status})": one.question for one in detail.escalations},
-    }
-    for heading, text in blocks.items():
+    blocks = (
+        ("Description", todo.description),
+        ("Why", todo.justification),
+        ("Done when", todo.completion_criteria),
+        ("Outcome", todo.outcome or ""),
+        ("Completed although its check failed", todo.override_reason or ""),
+        *((f"Question ({one.status})", one.question) for one in detail.escalations),
+        *((f"{one.kind.capitalize()} of {line(one.agent)}", one.text) for one in detail.requests),
+    )
+    for heading, text in blocks:
         if text:
             yield from (Content(""), Content.styled(heading, "$quiet"))
             for part in block(text).split("\n"):

@@ -78,8 +78,13 @@ class Services:
                 from punchlist.storage.open import open_store
 
                 self.check_database()
-                synchronous = self.settings.synchronous
-                self._store = open_store(self.settings.database, synchronous=synchronous, trust=self.trust)
+                settings = self.settings
+                self._store = open_store(
+                    settings.database,
+                    synchronous=settings.synchronous,
+                    pool_size=settings.pool_size,
+                    trust=self.trust,
+                )
             return self._store
 
     def read_only_reason(self) -> str | None:

@@ -24,6 +24,9 @@ HOOK_LOG: Final = "hooks.log"
 PROJECT_MARKERS: Final = (FILE_NAME, PROJECT_FOLDER, ".git")
 DEFAULT_SESSION: Final = "default"
 SYNCHRONOUS: Final = ("normal", "full")
+DEFAULT_POOL_SIZE: Final = 32
+POOL_SIZES: Final = range(4, 1_001)
+"""A service that reads within a write needs two connections at once."""
 CONTINUES: Final = "PUNCHLIST_AUTO_COMPLETE_TODOS"
 CONTINUATIONS: Final = "PUNCHLIST_MAX_TODO_CONTINUATIONS"
 """Variables that limit how often an agent is sent back to its list."""
@@ -59,6 +62,8 @@ class Settings:
     """Lines of the project's file that need trust and do not have it: its session, a database outside the project."""
     refused_database: str | None = None
     """The database that the project's file sets and that is not used, because it needs trust."""
+    pool_size: int = DEFAULT_POOL_SIZE
+    """Database connections of this process that may be in use at once."""
 
     def check_database_is_trusted(self) -> None:
         """Raise if the project's file sets a database that it may not set without trust."""
@@ -103,7 +108,10 @@ def load(
     named = setting("session")
     session = named or _default_session(root, shared=configured is not None)
     untrusted = tuple(f"{name} = {value}" for name, value in ignored.items())
-    return Settings(database, session, synchronous, root, project, user, named is not None, untrusted, refused)
+    pool_size = _pool_size(setting("pool_size"))
+    return Settings(
+        *(database, session, synchronous, root, project, user, named is not None, untrusted, refused, pool_size)
+    )
 
 
 def _without_trust(settings: dict[str, str], tables: SettingsTables | None, env: Mapping[str, str]) -> dict[str, str]:
@@ -171,6 +179,7 @@ _KEYS: Final = {
     "database": "PUNCHLIST_DATABASE_URL",
     "session": "PUNCHLIST_SESSION",
     "synchronous": "PUNCHLIST_SYNCHRONOUS",
+    "pool_size": "PUNCHLIST_POOL_SIZE",
 }
 
 
@@ -221,6 +230,10 @@ def _resolve_path(address: str, folder: Path) -> str:
 def _text(path: Path, source: str, key: str, value: Any) -> str:
     if key not in _KEYS:
         raise _error(path, source, key, _unknown(key))
+    if key == "pool_size":
+        if not isinstance(value, int) or value not in POOL_SIZES:
+            raise _error(path, source, key, _pool_size_problem(str(value)))
+        return str(value)
     if not isinstance(value, str):
         raise _error(path, source, key, f"{key} must be text in quotes.")
     if key == "synchronous" and value.lower() not in SYNCHRONOUS:
@@ -241,6 +254,20 @@ def _unknown(key: str) -> str:
 
 def _synchronous_problem(value: str) -> str:
     return f"synchronous: must be one of {', '.join(SYNCHRONOUS)}, got {excerpt(value)!r}"
+
+
+def _pool_size(text: str | None) -> int:
+    if text is None:
+        return DEFAULT_POOL_SIZE
+    known = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+    if not known or int(text) not in POOL_SIZES:
+        raise ConfigError(_pool_size_problem(text))
+    return int(text)
+
+
+def _pool_size_problem(text: str) -> str:
+    limits = f"{POOL_SIZES.start} to {POOL_SIZES.stop - 1}"
+    return f"pool_size: must be a whole number from {limits}, got {excerpt(text)!r}"
 
 
 def current_user() -> str:

@@ -188,7 +188,7 @@ def test_an_unknown_setting_is_named_with_its_file_and_line(
     (project / "punchlist.toml").write_text(text)
     told = complaint(project, home)
     assert told.startswith(f"{project}/punchlist.toml, line {line}: unknown setting {key!r}.")
-    known = "database, session, synchronous, policy, workspace, sandbox, mcp, agent, agents, notify"
+    known = "database, session, synchronous, pool_size, policy, workspace, sandbox, mcp, agent, agents, notify"
     assert told.endswith(f"Known settings: {known}.")
 
 
@@ -240,6 +240,19 @@ def test_a_huge_file_is_refused_unread(project: Path, home: dict[str, str]) -> N
 def test_a_folder_in_the_files_place_is_named(project: Path, home: dict[str, str]) -> None:
     (project / "punchlist.toml").mkdir()
     assert complaint(project, home).startswith(f"{project}/punchlist.toml: cannot be read")
+
+
+def test_the_pool_size_is_a_whole_number_within_limits(project: Path, home: dict[str, str]) -> None:
+    assert load(environment=home, cwd=project).pool_size == 32
+    (project / "punchlist.toml").write_text("pool_size = 8")
+    assert load(environment=home, cwd=project).pool_size == 8
+    assert load(environment={**home, "PUNCHLIST_POOL_SIZE": "64"}, cwd=project).pool_size == 64
+    for wrong in ("3", "1001", "many", "-8", "8.5"):
+        with pytest.raises(ConfigError, match=rf"^pool_size: must be a whole number from 4 to 1000, got '{wrong}'$"):
+            load(environment={**home, "PUNCHLIST_POOL_SIZE": wrong}, cwd=project)
+    for wrong in ('"8"', "3", "true"):
+        (project / "punchlist.toml").write_text(f'session = "s"\npool_size = {wrong}')
+        assert "punchlist.toml, line 2: pool_size: must be a whole number" in complaint(project, home)
 
 
 def test_synchronous_is_one_of_two_words_in_any_case(project: Path, home: dict[str, str]) -> None:

@@ -177,6 +177,7 @@ def _spawn(services: Services, arguments: list[str], goal: str, folder: Path, lo
         # The services were given their settings; the current folder may say something else.
         "PUNCHLIST_DATABASE_URL": settings.database,
         "PUNCHLIST_SYNCHRONOUS": settings.synchronous,
+        "PUNCHLIST_POOL_SIZE": str(settings.pool_size),
         turn_start.VARIABLE: turn_start.sign_start(services.trust, arguments),
     }
     # A file without a name: a goal can be longer than a command line, and a pipe would need a writer that stays.

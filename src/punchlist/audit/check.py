@@ -108,7 +108,7 @@ def _run(report: CheckReport, part: str, check_part: Callable[[], None]) -> None
 
 
 def _check_content(store: Store, report: CheckReport, progress: Callable[[int], None]) -> None:
-    with store.read() as tx:
+    with store.read(long=True) as tx:
         # PostgreSQL does not reuse the numbers of transactions that were rolled back.
         _check_events(tx, report, progress, gapless=store.database.one_writer)
         report.sizes = [

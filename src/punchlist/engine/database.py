@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import create_engine, event
@@ -24,7 +25,8 @@ from punchlist.trust import Trust
 SCHEMA: Final = "punchlist_engine"
 JSON_SERIALIZATION: Final = "portable_json"
 """The only serialization that rows of the engine may name; one that names none is decoded as JSON too."""
-_POOL_SIZE: Final = 10
+POOL_SIZE: Final = 10
+"""Connections of DBOS in each worker, on both databases. Its polls use half of them at most."""
 
 
 class BeginImmediate:
@@ -55,6 +57,8 @@ class EngineDatabase(NamedTuple):
     engine: Engine | None
     """None on PostgreSQL, where DBOS creates its own."""
     begin_immediate: BeginImmediate
+    parameters: Mapping[str, Any] = MappingProxyType({})
+    """Of connections to PostgreSQL."""
 
 
 def engine_file(store: Store) -> Path:
@@ -118,9 +122,9 @@ def _not_json(table: str) -> str:
 def engine_database(store: Store) -> EngineDatabase:
     begin_immediate = BeginImmediate()
     if isinstance(store.database, PostgreSQL):
-        return EngineDatabase(_postgres_url(store.database), None, begin_immediate)
+        return EngineDatabase(_postgres_url(store.database), None, begin_immediate, store.database.parameters)
     url = URL.create("sqlite", database=str(engine_file(store))).render_as_string()
-    engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=_POOL_SIZE)
+    engine = create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=POOL_SIZE)
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: object) -> None:

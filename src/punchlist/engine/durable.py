@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, ParamSpec, TypeVar
 from dbos import DBOS, DBOSConfig, SetWorkflowID
 from dbos._serialization import DBOSPortableJSONSerializer, DefaultSerializer
 
-from punchlist.engine.database import SCHEMA, check_stored_values, claim_engine_file, engine_database
+from punchlist.engine.database import POOL_SIZE, SCHEMA, check_stored_values, claim_engine_file, engine_database
 from punchlist.errors import NotAllowed, StoreBusy, StoreUnavailable
 from punchlist.runs.model import Run
 from punchlist.storage.async_bridge import AsyncBridge
@@ -34,6 +34,8 @@ _MAX_RECOVERY_ATTEMPTS: Final = 1_000_000
 _PENDING: Final = "PENDING"
 _OPEN: Final = (_PENDING, "ENQUEUED", "DELAYED")
 _POLL_INTERVAL: Final = 0.1
+_IDLE_SECONDS: Final = 20.0
+"""How long PostgreSQL keeps the locks of a worker that froze inside a transaction of DBOS."""
 _RETRY_TIMEOUT: Final = 3_600.0
 """Seconds to wait for an unavailable database."""
 
@@ -106,6 +108,10 @@ class DurableEngine:
         }
         if database.engine is not None:
             config["system_database_engine"] = database.engine
+        else:
+            config["sys_db_pool_size"] = POOL_SIZE
+            config["sys_db_idle_transaction_timeout_sec"] = _IDLE_SECONDS
+            config["db_engine_kwargs"] = {"connect_args": {**database.parameters, "application_name": "punchlist"}}
         DBOS(config=config)
 
         async def run(run_id: str) -> str:

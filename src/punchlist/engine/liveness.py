@@ -29,6 +29,7 @@ from punchlist.storage.store import Store
 LEASE_SECONDS: Final = 60.0
 _TIMEOUT: Final = 30.0
 _KEEPALIVE: Final = {"keepalives": 1, "keepalives_idle": 2, "keepalives_interval": 1, "keepalives_count": 3}
+_CONNECTION: Final = {**_KEEPALIVE, "tcp_user_timeout": 10_000, "connect_timeout": 10}
 
 
 class LivenessLocks(Protocol):
@@ -118,7 +119,7 @@ class AdvisoryLocks:
 
         self.close()
         try:
-            self._connection = psycopg.connect(self._url, autocommit=True, connect_timeout=10, **_KEEPALIVE)  # type: ignore[arg-type]
+            self._connection = psycopg.connect(self._url, autocommit=True, **_CONNECTION)  # type: ignore[arg-type]
             self._connection.execute("SELECT pg_advisory_lock(%s)", [_key(name)])
         except psycopg.Error as error:
             raise StoreUnavailable(f"Cannot register this worker on the PostgreSQL server ({error}).") from error

@@ -41,6 +41,9 @@ class Database(Protocol):
 
     def begin_read(self, cursor: Any) -> None: ...
 
+    def lift_time_limits(self, cursor: Any) -> None:
+        """Let the transaction that has begun take as long as it needs."""
+
     def commit(self, cursor: Any) -> None: ...
 
     def is_disconnect(self, error: Exception) -> bool:

@@ -42,11 +42,15 @@ def schema_problems(store: Store) -> list[str]:
     """The tables, indexes, triggers and views that differ from those of the current version."""
     connection = store.connections.acquire()
     try:
+        cursor = connection.cursor()
+        store.database.begin_read(cursor)
+        store.database.lift_time_limits(cursor)
         return schema_differences(connection, store.database.kind)[:_MAX_PROBLEMS]
     except Exception as error:
         store.raise_translated(error)
     finally:
-        store.connections.release(connection)
+        # Its transaction ends with it.
+        store.connections.discard(connection)
 
 
 def count_rows(tx: Transaction, table: str) -> int:

@@ -73,7 +73,7 @@ def migrate(store: Store, folder: Path | None = None) -> None:
     _check_version(store, read_schema_version(store), available)
     if isinstance(store.database, SQLite):
         _check_ownership(store, store.database)
-    with store.write() as tx:
+    with store.write(long=True) as tx:
         if not store.database.one_writer:
             # All processes use the same key, so that they take turns.
             tx.raw(f"SELECT pg_advisory_xact_lock({APPLICATION_ID})")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-from punchlist.config import PROJECT_FOLDER
+from punchlist.config import DEFAULT_POOL_SIZE, PROJECT_FOLDER
 from punchlist.errors import ConfigError, StoreDamaged, StoreUnavailable
 from punchlist.extras import require
 from punchlist.kernel.clock import Clock, system_clock
@@ -38,19 +38,26 @@ _STATISTICS: Final = {
 """Tables that ANALYZE creates. Compared by text, since a file can name any object like one of these."""
 
 
-def connect(address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL") -> Store:
+def connect(
+    address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL", pool_size: int = DEFAULT_POOL_SIZE
+) -> Store:
     """A store on the database as it is, without creating or upgrading it."""
     where = parse_database_url(address)
     if where.file is not None:
-        return Store(sqlite.SQLite(where.file, synchronous=synchronous), clock)
-    return Store(postgres.PostgreSQL(where.location, where.display), clock)
+        return Store(sqlite.SQLite(where.file, synchronous=synchronous), clock, pool_size=pool_size)
+    return Store(postgres.PostgreSQL(where.location, where.display), clock, pool_size=pool_size)
 
 
 def open_store(
-    address: str, *, clock: Clock = system_clock, synchronous: str = "NORMAL", trust: Trust | None = None
+    address: str,
+    *,
+    clock: Clock = system_clock,
+    synchronous: str = "NORMAL",
+    pool_size: int = DEFAULT_POOL_SIZE,
+    trust: Trust | None = None,
 ) -> Store:
     """`trust`: open a SQLite file only if its user created or adopted it, now and whenever it is replaced."""
-    store = connect(address, clock=clock, synchronous=synchronous)
+    store = connect(address, clock=clock, synchronous=synchronous, pool_size=pool_size)
     file = parse_database_url(address).file
     if trust is not None:
         store.sign_with(trust.key)

@@ -26,7 +26,7 @@ def rechain(store: Store, key: bytes, *, actor: str, reason: str) -> int:
     The content of the events is not verified: the user decided that it is their own from now on.
     """
     chain = Chain(key)
-    with store.write() as tx:
+    with store.write(long=True) as tx:
         if not tx.exclusive:
             tx.run(Statement(_LOCK))
         tx.chain = chain

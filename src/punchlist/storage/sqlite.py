@@ -173,6 +173,9 @@ class SQLite:
             _set_patience(cursor, True)
         cursor.execute("BEGIN")
 
+    def lift_time_limits(self, cursor: Any) -> None:
+        del cursor  # There are none.
+
     def commit(self, cursor: sqlite3.Cursor) -> None:
         cursor.execute("COMMIT")
 

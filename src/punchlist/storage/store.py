@@ -20,10 +20,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Final, NoReturn
 
-from punchlist.errors import InvalidInput, StoreDamaged, StoreUnavailable
+from punchlist.config import DEFAULT_POOL_SIZE
+from punchlist.errors import InvalidInput, StoreBusy, StoreDamaged, StoreUnavailable
 from punchlist.kernel.clock import Clock, system_clock, timestamp
 from punchlist.kernel.events import Chain
 from punchlist.storage.database import Database
@@ -101,11 +102,12 @@ class Transaction:
 class _TransactionContext:
     """One transaction as a context manager."""
 
-    __slots__ = ("_connection", "_cursor", "_store", "_writing")
+    __slots__ = ("_connection", "_cursor", "_long", "_store", "_writing")
 
-    def __init__(self, store: Store, writing: bool) -> None:
+    def __init__(self, store: Store, writing: bool, long: bool) -> None:
         self._store = store
         self._writing = writing
+        self._long = long
         self._connection: Any = None
 
     def __enter__(self) -> Transaction:
@@ -156,6 +158,8 @@ class _TransactionContext:
                 self._cursor = self._connection.cursor()
                 begin = database.begin_write if self._writing else database.begin_read
                 begin(self._cursor)
+                if self._long:
+                    database.lift_time_limits(self._cursor)
                 # The file may have been removed while this writer waited for others.
                 if not self._writing or database.is_same_file(self._connection, with_log=True):
                     return True
@@ -222,8 +226,8 @@ class Savepoint:
                 raise explained from error
 
 
-MAX_CONNECTIONS: Final = 32
-"""Connections in use at once; further callers wait."""
+_POOL_SECONDS: Final = 60.0
+"""How long a caller waits for a connection while all are in use."""
 _JOINED: ContextVar[Transaction | None] = ContextVar("joined", default=None)
 """The transaction of `Store.join` on this thread."""
 MAX_STREAMS: Final = 10_000
@@ -239,15 +243,19 @@ class ConnectionPool:
     A general-purpose pool costs as much per check-out as a small SQLite transaction.
     """
 
-    def __init__(self, connect: Callable[[], Any], is_reusable: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, connect: Callable[[], Any], is_reusable: Callable[[Any], bool], size: int, seconds: float = _POOL_SECONDS
+    ) -> None:
         self._connect = connect
         self._is_reusable = is_reusable
+        self._seconds = seconds
+        self.size = size
         self._reset()
 
     def _reset(self) -> None:
         self._idle: deque[Any] = deque()
         self._tokens: SimpleQueue[None] = SimpleQueue()
-        for _ in range(MAX_CONNECTIONS):
+        for _ in range(self.size):
             self._tokens.put(None)
         self._pid = os.getpid()
         # The last connection to a SQLite file that closes cleans up its log.
@@ -257,7 +265,13 @@ class ConnectionPool:
         """An idle connection, or a new one."""
         if self._pid != os.getpid():
             self._reset()
-        self._tokens.get()
+        try:
+            self._tokens.get(timeout=self._seconds)
+        except Empty:
+            raise StoreBusy(
+                f"All {self.size} database connections of this process are in use. Nothing was changed; try again, or "
+                "raise pool_size (docs/database.md)."
+            ) from None
         try:
             return self._idle.pop()
         except IndexError:
@@ -297,14 +311,20 @@ def _close_all(idle: deque[Any], pid: int) -> None:
 class Store:
     """One database. Thread-safe."""
 
-    def __init__(self, database: Database, clock: Clock = system_clock, chain_key: bytes = b"") -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock = system_clock,
+        chain_key: bytes = b"",
+        pool_size: int = DEFAULT_POOL_SIZE,
+    ) -> None:
         """`chain_key` signs the events; without one, their hash chain is plain."""
         self.chain: Chain | None = None
         self.append_counts: dict[str, int] = {}
         """The number of appends by this process to each stream; lets caches skip reads."""
         self.database = database
         self.clock = clock
-        self.connections = ConnectionPool(database.connect, database.is_reusable)
+        self.connections = ConnectionPool(database.connect, database.is_reusable, pool_size)
         if chain_key:
             self.sign_with(chain_key)
         self._checked_at = 0.0
@@ -316,13 +336,14 @@ class Store:
         self.chain = Chain(key)
         weakref.finalize(self, record_at_exit, self.database, self.chain)
 
-    def write(self) -> AbstractContextManager[Transaction]:
+    def write(self, *, long: bool = False) -> AbstractContextManager[Transaction]:
+        """`long`: maintenance, without the limits of time of a server."""
         joined = _JOINED.get()
-        return Savepoint(self, joined) if joined is not None else _TransactionContext(self, writing=True)
+        return Savepoint(self, joined) if joined is not None else _TransactionContext(self, True, long)
 
-    def read(self) -> AbstractContextManager[Transaction]:
+    def read(self, *, long: bool = False) -> AbstractContextManager[Transaction]:
         joined = _JOINED.get()
-        return nullcontext(joined) if joined is not None else _TransactionContext(self, writing=False)
+        return nullcontext(joined) if joined is not None else _TransactionContext(self, False, long)
 
     @contextmanager
     def join(self) -> Iterator[Transaction]:

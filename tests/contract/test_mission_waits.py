@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,17 @@ from tests.contract.mission_office import Office, call, has_results, last_words,
 from tests.contract.missions import BUILD
 
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.engine.workflows.cycle import MAX_RESTING
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.model import MissionScope
 from punchlist.missions.planning.retries import DELAYS
+from punchlist.missions.planning.skipped_reviews import MAX_RESTING
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.models.model import ModelBusy, ModelRefused, ModelRequest, Reply
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import RunKind
 from punchlist.toolcalls.policy import Mode
+from punchlist.views.health import read_health
+from punchlist.views.inbox_model import RequestKind
 
 Open = Callable[..., Office]
 REVIEW = "## Mission Review Cycle"
@@ -186,6 +189,67 @@ def test_unanswered_questions_of_planning_do_not_add_up(office: Open) -> None:
     assert [run.kind for run in waiting] == [RunKind.PLAN] * MAX_RESTING
     assert len(prompts) == 4
     assert all("skipped: its planning run" in prompt for prompt in prompts)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.spec("M12", "M13")
+def test_unanswered_reviews_do_not_stop_the_cycles(office: Open) -> None:
+    """A Lead that needs an approval in every review has three open reviews at most; later cycles have none."""
+
+    def answers(agent: str, request: ModelRequest) -> Reply:
+        asked = last_words(request)
+        if has_results(request):
+            return Reply("Noted.")
+        if agent == "coder":
+            return call("run_command", command="make review")
+        if not asked.startswith(REVIEW):
+            return Reply("Noted.")
+        reviewed.append(asked)
+        return Reply("Noted.") if approved else call("delegate", type="coder", mission="Look at the build.")
+
+    reviewed: list[str] = []
+    approved: list[bool] = []
+    ours = office(answers, cadence={"cron": "0 9 * * *", "timezone": "UTC"})
+    team, runs = ours.team, ours.services.runs
+    late = team.create("Measure", deadline=timestamp(ours.clock.now + timedelta(days=4, hours=12)))
+
+    def day() -> None:
+        ours.clock.advance(days=1, minutes=11)
+        ours.work(Mode.DEFAULT)
+
+    for _ in range(5):
+        day()
+    cycles = [run for run in runs.list(ended=True, limit=100) if run.kind is RunKind.CYCLE]
+    assert Counter(run.status for run in cycles) == {RunStatus.WAITING: MAX_RESTING, RunStatus.DONE: 2}
+    planned = [run for run in runs.list(ended=True, limit=100) if run.kind is RunKind.PLAN]
+    assert len(planned) == 5 * len(team.pillars), "pillars are planned in every cycle"
+    assert team.todos.get(late.id).overdue_at is not None, "deadlines are handled in every cycle"
+    waiting = sorted((run for run in cycles if run.status is RunStatus.WAITING), key=lambda run: run.created_at)
+    (newest, *_) = (run for run in cycles if run.status is RunStatus.DONE)
+    assert (newest.result or "").startswith(
+        "The review was left out: 3 earlier reviews of this mission wait for a person."
+    )
+    assert all(
+        f"Cycle {run.id} is waiting since {run.changed_at}: {run.why}" in (newest.result or "") for run in waiting
+    )
+    assert "onboarding: Noted." in (newest.result or "")
+    posted = ours.services.conversations.messages_outside_turns(team.mission.conversation_id)
+    assert any(newest.workflow_id in each.content and "The review was left out" in each.content for each in posted)
+    health = read_health(team.store, team.slug).missions[0]
+    assert health.missed_cycles == 0
+    assert [run.id for run in health.waiting_reviews] == [run.id for run in waiting]
+    assert any("3 reviews of cycles wait for a person, so later cycles have none" in each for each in health.problems)
+    assert len(reviewed) == MAX_RESTING
+
+    approved.append(True)
+    for item in ours.services.inbox.list():
+        if item.kind is RequestKind.APPROVAL:
+            ours.services.inbox.answer(team.person, item.id, "approve")
+    ours.work(Mode.DEFAULT)
+    assert {runs.get(run.id).status for run in waiting} == {RunStatus.DONE}
+    day()
+    assert len(reviewed) == MAX_RESTING + 1, "the cycle after the answer has a review"
+    assert not read_health(team.store, team.slug).missions[0].waiting_reviews
 
 
 # --- a model that is not available ------------------------------------------------------------------------

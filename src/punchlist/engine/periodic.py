@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.definitions import LEAD, OWNER
 from punchlist.conversations import repository as conversation_repository
-from punchlist.engine.workflows.cycle import MAX_RESTING, PLANNING_GRACE
+from punchlist.engine.workflows.cycle import PLANNING_GRACE
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.events import SYSTEM
@@ -40,7 +40,7 @@ SWEEP_INTERVAL: Final = timedelta(hours=1)
 
 
 def enqueue_cycle(store: Store, scope: MissionScope, mission: Mission, id: str | None = None) -> Run:
-    """Queue a planning cycle, unless one is open. One that has waited for a person for long does not count."""
+    """Queue a planning cycle, unless one is open. Those that have waited for a person for long do not count."""
     with store.write() as tx:
         # The lock serialises concurrent starts.
         locked = mission_repository.lock_mission(tx, mission.id)
@@ -71,10 +71,7 @@ def _open_cycle(tx: Transaction, mission: Mission) -> Run | None:
     """The cycle that a new one would get in the way of."""
     cycles = run_repository.open_of_kind(tx, mission.id, RunKind.CYCLE.value)
     since = timestamp(parse_timestamp(tx.now()) - PLANNING_GRACE)
-    waiting = [cycle for cycle in cycles if cycle.status in RESTING and cycle.changed_at <= since]
-    if len(waiting) >= MAX_RESTING:
-        return waiting[-1]
-    return next((cycle for cycle in cycles if cycle not in waiting), None)
+    return next((cycle for cycle in cycles if cycle.status not in RESTING or cycle.changed_at > since), None)
 
 
 class PeriodicTasks:

@@ -65,12 +65,12 @@ by_todo: Final = SelectAll(from_row, f"{_SELECT} WHERE todo_id = :todo_id {_NEWE
 open_of_kind: Final = SelectAll(
     from_row, f"{_SELECT} WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind"
 )
-latest_done: Final = SelectOne(
+latest_reviewed: Final = SelectOne(
     from_row,
-    f"{_SELECT} WHERE mission_id = :mission_id AND kind = :kind AND status = '{RunStatus.DONE}' AND id <> :but "
-    f"{_NEWEST_FIRST} LIMIT 1",
+    f"{_SELECT} WHERE mission_id = :mission_id AND kind = '{RunKind.CYCLE}' AND status = '{RunStatus.DONE}' "
+    f"AND turn_id IS NOT NULL AND id <> :but {_NEWEST_FIRST} LIMIT 1",
 )
-"""The newest successful run of a kind."""
+"""The newest successful cycle whose turn, the review, was not left out."""
 failed_planning: Final = SelectAll(
     from_row,
     f"{_SELECT} WHERE mission_id = :mission_id AND created_at > :since AND status = '{RunStatus.FAILED}' "

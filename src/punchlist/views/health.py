@@ -17,6 +17,7 @@ from punchlist.missions.changes import find_mission
 from punchlist.missions.config.policy import MissionLimits, cadence_of, limits_of
 from punchlist.missions.model import Mission
 from punchlist.missions.planning.cadence import next_tick
+from punchlist.missions.planning.skipped_reviews import MAX_RESTING, waiting_reviews
 from punchlist.runs.model import Run
 from punchlist.runs.worker_repository import WorkerRecord
 from punchlist.runs.workers import live_workers
@@ -37,6 +38,8 @@ class MissionHealth:
     last_cycle: str | None
     """When the last successful cycle ended."""
     newest_cycle: Run | None
+    waiting_reviews: Sequence[Run]
+    """Cycles whose review waits for a person or is paused, oldest first."""
     missed_cycles: int
     """Times of the cadence since the last successful cycle that had none; at most `MAX_MISSED`."""
     next_cycle: str | None
@@ -64,6 +67,7 @@ class MissionHealth:
             "status": mission.status,
             "paused": _paused_json(mission),
             **camel_json(self, "workers", "last_cycle", "missed_cycles", "next_cycle", "queued_runs", "open_runs"),
+            "waitingReviews": [camel_json(run, "id", "status", "why", "changed_at") for run in self.waiting_reviews],
             "newestCycle": newest and {"id": newest.id, "status": newest.status.value, "why": newest.why},
             "today": camel_json(self.today),
             "limits": {name: value for name, value in camel_json(self.limits).items() if value is not None},
@@ -111,6 +115,7 @@ def _health(tx: Transaction, mission: Mission, workers: int, now: datetime) -> M
         workers,
         done and done.ended_at,
         newest,
+        waiting_reviews(tx, mission.id),
         count_missed(cadence.cron, cadence.timezone, since, now) if active else 0,
         next_tick(cadence.cron, cadence.timezone, now) if active and cadence.cron is not None else None,
         int(queued or 0),
@@ -154,6 +159,12 @@ def _problems(health: MissionHealth) -> Iterator[str]:
         why = f": {health.newest_cycle.why}" if health.newest_cycle and health.newest_cycle.why else ""
         state = f" The newest cycle is {health.newest_cycle.status}{why}." if health.newest_cycle else ""
         yield f"Cycles missed since the last successful one: {number}.{state}"
+    if len(health.waiting_reviews) >= MAX_RESTING:
+        oldest = health.waiting_reviews[0]
+        yield (
+            f"{len(health.waiting_reviews)} reviews of cycles wait for a person, so later cycles have none. The oldest "
+            f"is {oldest.status} since {oldest.changed_at}: {oldest.why}. Answer with `punchlist inbox`."
+        )
     for stop in health.stops:
         until = "tomorrow" if stop.todo_id is None else "when the limit of the todo is raised"
         yield f"Budget reached: {stop.explanation}. Work continues {until}."

@@ -203,14 +203,14 @@ def _item(kind: RequestKind, row: RequestRow, **more: Any) -> InboxItem:
     return InboxItem(kind=kind, **{**row._asdict(), "number": row.number or 0}, **more)
 
 
+_CONDITIONS: Final = {
+    "event": (RequestKind.EVENT, "waits for this event; the answer reports that it happened"),
+    "time": (RequestKind.TIME, "the time has passed; `punchlist run --resume` continues the work"),
+}
+
+
 def _condition(kind: str, plan_todo_id: str, row: RequestRow) -> InboxItem:
-    match kind:
-        case "event":
-            request, reason = RequestKind.EVENT, "waits for this event; the answer reports that it happened"
-        case "time":
-            request, reason = RequestKind.TIME, "the time has passed; `punchlist run --resume` continues the work"
-        case _:
-            request, reason = RequestKind.QUESTION, None
+    request, reason = _CONDITIONS.get(kind, (RequestKind.QUESTION, None))
     return _item(request, row, plan_todo_id=plan_todo_id, reason=reason)
 
 

@@ -24,6 +24,7 @@ from punchlist.missions.chats import quote_verbatim
 from punchlist.missions.metrics.collectors import CollectedMetric
 from punchlist.missions.model import Mission, Pillar
 from punchlist.missions.planning.overdue import OverdueService
+from punchlist.missions.planning.skipped_reviews import MAX_RESTING, skipped_review_text, waiting_reviews
 from punchlist.missions.todos.deadlines import OverdueReport
 from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
@@ -33,8 +34,6 @@ from punchlist.storage.store import Store, Transaction
 
 PLANNING_GRACE: Final = timedelta(minutes=10)
 """How long a cycle waits for planning that is at rest."""
-MAX_RESTING: Final = 3
-"""Planning runs of one pillar that wait for a person, so that unanswered questions do not add up with every cycle."""
 _SWEPT: Final = ("overdue", "demoted", "cancelled", "warned", "stale", "pruned")
 
 
@@ -51,13 +50,25 @@ async def cycle(run: Run, context: WorkflowContext) -> str:
         return await context.call(_review_prompt, run, context, mission, reports, swept)
 
     prompt = await context.step("prompt", fill)
-    message = NewMessage("user", NoticeKind.CYCLE_REPORT.value, prompt)
-    task = TurnTask("review", context.agent(LEAD), message, mission.conversation_id, mission)
-    result = await context.turns.run(run, task)
-    report = result["text"] or result["why"]
+    if prompt:
+        report = await _review(run, context, mission, prompt)
+    else:
+        report = await context.step("skipped", lambda: context.call(_skipped_review, context, mission, reports))
     text = f"[cycle {run.workflow_id}]\n{quote_verbatim(report)}"
     await context.post("report", run, mission.conversation_id, NoticeKind.CYCLE_REPORT, text)
     return report
+
+
+async def _review(run: Run, context: WorkflowContext, mission: Mission, prompt: str) -> str:
+    message = NewMessage("user", NoticeKind.CYCLE_REPORT.value, prompt)
+    task = TurnTask("review", context.agent(LEAD), message, mission.conversation_id, mission)
+    result = await context.turns.run(run, task)
+    return result["text"] or result["why"]
+
+
+def _skipped_review(context: WorkflowContext, mission: Mission, reports: list[tuple[str, str]]) -> str:
+    with context.services.store.read() as tx:
+        return skipped_review_text(waiting_reviews(tx, mission.id), reports)
 
 
 async def plan(run: Run, context: WorkflowContext) -> str:
@@ -83,6 +94,10 @@ async def _sweep(run: Run, context: WorkflowContext, mission: Mission) -> dict[s
 def _review_prompt(
     run: Run, context: WorkflowContext, mission: Mission, reports: list[tuple[str, str]], swept: dict[str, list[str]]
 ) -> str:
+    """Empty if as many reviews wait for a person as may."""
+    with context.services.store.read() as tx:
+        if len(waiting_reviews(tx, mission.id)) >= MAX_RESTING:
+            return ""
     get = context.services.mission_todos.get
     todos: dict[str, Any] = {name: tuple(get(id) for id in swept[name]) for name in _SWEPT}
     since = last_cycle(context.services.store, mission, run.id)
@@ -90,9 +105,9 @@ def _review_prompt(
 
 
 def last_cycle(store: Store, mission: Mission, but: str = "") -> str:
-    """When the last successful cycle was queued: the Lead has seen the reports of the time before."""
+    """When the last successful cycle with a review was queued: the Lead has seen the reports of the time before."""
     with store.read() as tx:
-        found = run_repository.latest_done(tx, mission.id, RunKind.CYCLE.value, but)
+        found = run_repository.latest_reviewed(tx, mission.id, but)
     return found.created_at if found else mission.created_at
 
 

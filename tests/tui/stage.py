@@ -93,7 +93,7 @@ async def opened(
 ) -> AsyncIterator[Stage]:
     backend = Backend(services, AgentOptions(model, mode))
     app = PunchlistApp(lambda: backend, session=session, goal=goal)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=True) as pilot:
         stage = Stage(app, pilot, backend)
         await stage.until(lambda: app.is_ready)
         if session is not None:

@@ -21,6 +21,8 @@ from tests.tui.stage import SESSION, rehearsal
 
 from punchlist.app import Services
 from punchlist.config import load
+from punchlist.surfaces.tui.backend import Backend
+from punchlist.views import repository
 
 SECONDS = 40.0
 
@@ -55,6 +57,12 @@ class Terminal:
         os.close(self._master)
 
 
+def application(folder: Path, environment: dict[str, str], *arguments: str) -> Terminal:
+    """The application in a conversation."""
+    command = [sys.executable, "-m", "punchlist", "chat", "-s", SESSION, *arguments]
+    return Terminal(command, folder, environment)
+
+
 @pytest.mark.spec("C14")
 def test_killing_the_application_does_not_harm_the_turn(project: Path, environment: dict[str, str]) -> None:
     model = rehearsal(
@@ -62,8 +70,7 @@ def test_killing_the_application_does_not_harm_the_turn(project: Path, environme
         {"text": "I write it down.", "delay": 0.2},
         {"text": "All done.", "delay": 1},
     )
-    command = [sys.executable, "-m", "punchlist", "chat", "Write it.", "--model", model, "-s", SESSION]
-    terminal = Terminal(command, project, environment)
+    terminal = application(project, environment, "Write it.", "--model", model)
     terminal.until(lambda text: "❯ Write it." in text and "auto 0/" in text)
     terminal.kill()
     services = Services(load(cwd=project))
@@ -75,3 +82,27 @@ def test_killing_the_application_does_not_harm_the_turn(project: Path, environme
     turn = turns[0]
     services.close()
     assert str(turn.end_reason).startswith("completed")
+
+
+@pytest.mark.spec("X13")
+def test_bare_punchlist_uses_the_model_of_the_environment_and_names_what_goes_on(
+    project: Path, environment: dict[str, str]
+) -> None:
+    model = rehearsal(project, {"text": "Slow.", "delay": 60})
+    command = [sys.executable, "-m", "punchlist"]
+    terminal = Terminal(command, project, {**environment, "PUNCHLIST_MODEL": model})
+    terminal.until(lambda text: "Nothing here yet" in text)
+    terminal.type("n")
+    terminal.until(lambda text: "A new conversation" in text and "rehearsal:rehearsal.yaml" in text)
+    terminal.type("Begin.\r")
+    terminal.until(lambda text: "working" in text)
+    terminal.type("\x02")
+    terminal.until(lambda text: "Working  1" in text)
+    terminal.type("q")
+    terminal.until(lambda text: "goes on running: punchlist chat -s" in text)
+    services = Services(load(cwd=project))
+    with services.store.read() as tx:
+        [turn] = repository.open_turns(tx)
+    Backend(services).interrupt(turn.conversation_id)
+    services.close()
+    terminal.kill()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from punchlist.agent.resume import original_request
+from punchlist.checklist.repository import find_checklist
 from punchlist.conversations.model import StoredTurn
 from punchlist.conversations.status_repository import find_status
 from punchlist.host_sessions import HostSessions
@@ -20,7 +21,7 @@ from punchlist.runs.model import Run
 from punchlist.storage.store import Transaction
 from punchlist.views import repository, transcript_repository
 from punchlist.views.conversations import ListProgress, list_progress, turn_state
-from punchlist.views.inbox_model import InboxItem, InboxPage
+from punchlist.views.inbox_model import InboxItem, InboxPage, RequestKind
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -28,24 +29,27 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT: Final = 20
 MAX_LIMIT: Final = 100
 MAX_RUNS: Final = 200
-WorkKind = Literal["turn", "run", "agent"]
+MAX_LISTS: Final = 20
+"""The newest checklists without an agent, of which those with open items are shown."""
+WorkKind = Literal["turn", "run", "agent", "list"]
 
 
 @dataclass(frozen=True, slots=True)
 class WorkLine:
-    """A turn, a run of a mission, or a third-party agent."""
+    """A turn, a run of a mission, a third-party agent, or a list that no agent has worked on yet."""
 
     kind: WorkKind
     id: str
-    """Of the turn or run; the session of a third-party agent."""
+    """Of the turn or run; the session of a third-party agent or of a list."""
     conversation_id: str
     title: str
     """The beginning of the request; empty if there is none."""
     agent: str
     state: str
-    """`working`, `waiting`, `interrupted` or `ended`; of a run its status."""
+    """`working`, `waiting`, `interrupted` or `ended`; of a run its status; of a list `open`."""
     items: ListProgress
     started_at: str | None
+    """Of a third-party agent, when its turn began; None before its first prompt."""
     mission: str | None = None
     """The slug of the mission of a run."""
     continuations: int | None = None
@@ -96,27 +100,66 @@ def read_home(services: Services, *, limit: int = DEFAULT_LIMIT) -> HomeView:
         ]
         # A turn that waits for a person is in the inbox.
         asks = {item.session for item in page.items}
-        shown = [turn for turn in turns if turn.conversation_id not in asks or turn_state(turn) != "waiting"]
-        working = list(_working(tx, hosts, shown))
+        approves = {item.session for item in page.items if item.kind is RequestKind.APPROVAL}
+        shown = [
+            turn
+            for turn in turns
+            if turn.conversation_id not in approves
+            and (turn.conversation_id not in asks or turn_state(turn) != "waiting")
+        ]
+        working = list(_working(services, tx, hosts, shown, asks))
         ended = repository.newest_ended_turns(tx, limit)
         done = [_turn_line(tx, turn) for turn in sorted(ended, key=lambda turn: turn.ended_at or "", reverse=True)]
+        working += _untouched_lists(tx, {*asks, *(line.conversation_id for line in [*working, *done])})
     return HomeView(page, working[:limit], done)
 
 
-def _working(tx: Transaction, hosts: dict[str, str], turns: Sequence[StoredTurn]) -> Iterator[WorkLine]:
-    runs = [run for run in run_repository.open_runs(tx, 1, "", MAX_RUNS) if run.status is not RunStatus.QUEUED]
+def _working(
+    services: Services, tx: Transaction, hosts: dict[str, str], turns: Sequence[StoredTurn], asks: set[str | None]
+) -> Iterator[WorkLine]:
+    runs = run_repository.open_runs(tx, 1, "", MAX_RUNS)
     of_runs = {run.turn_id for run in runs}
     for run in runs:
-        yield _run_line(tx, run)
+        if run.status is not RunStatus.WAITING or run.conversation_id not in asks:
+            yield _run_line(tx, run)
     for turn in turns:
         if turn.id not in of_runs:
             yield _turn_line(tx, turn)
     shown = {turn.conversation_id for turn in turns}
     for session, agent in hosts.items():
         if session not in shown:
-            turn_of_host = repository.last_turn(tx, session)
-            items, title = list_progress(tx, session, turn_of_host), _title(tx, session)
-            yield WorkLine("agent", session, session, title, agent, "working", items, None)
+            yield _host_line(services, tx, session, agent)
+
+
+def _host_line(services: Services, tx: Transaction, session: str, agent: str) -> WorkLine:
+    """A third-party agent that runs, as far as its hooks have told."""
+    last = repository.last_turn(tx, session)
+    turn = last if last is not None and last.agent_id not in services.agents.definitions else None
+    definition = services.agents.get("supervisor")
+    return WorkLine(
+        "agent",
+        session,
+        session,
+        _request(tx, turn) if turn is not None else _title(tx, session),
+        agent,
+        "working",
+        list_progress(tx, session, last),
+        turn.started_at if turn is not None else None,
+        continuations=(repository.continuations_of_turn(tx, turn_id=turn.id) or 0) if turn is not None else 0,
+        continuation_limit=definition.limits.continuations if definition.todo_driven else None,
+    )
+
+
+def _untouched_lists(tx: Transaction, shown: set[str | None]) -> Iterator[WorkLine]:
+    """Lists with open items that a person wrote and no agent has worked on."""
+    for id, changed_at in repository.checklists_without_turn(tx, most=MAX_LISTS):
+        items = list_progress(tx, id, None)
+        if items.open and id not in shown:
+            yield WorkLine("list", id, id, _title(tx, id) or _first_open(tx, id), "", "open", items, changed_at)
+
+
+def _first_open(tx: Transaction, conversation_id: str) -> str:
+    return next((item.content for item in find_checklist(tx, conversation_id).items if item.is_open), "")
 
 
 def _run_line(tx: Transaction, run: Run) -> WorkLine:
@@ -142,12 +185,11 @@ def _run_line(tx: Transaction, run: Run) -> WorkLine:
 
 def _turn_line(tx: Transaction, turn: StoredTurn) -> WorkLine:
     status = find_status(tx, turn.id)
-    request = repository.request_of_turn(tx, turn.id)
     return WorkLine(
         "turn",
         turn.id,
         turn.conversation_id,
-        _first_line(request) if request else _title(tx, turn.conversation_id),
+        _request(tx, turn),
         turn.agent_id,
         turn_state(turn),
         list_progress(tx, turn.conversation_id, turn),
@@ -159,6 +201,11 @@ def _turn_line(tx: Transaction, turn: StoredTurn) -> WorkLine:
         turn.ended_at,
         turn.end_reason,
     )
+
+
+def _request(tx: Transaction, turn: StoredTurn) -> str:
+    request = repository.request_of_turn(tx, turn.id)
+    return _first_line(request) if request else _title(tx, turn.conversation_id)
 
 
 def _title(tx: Transaction, conversation_id: str) -> str:

@@ -44,6 +44,15 @@ request_of_turn: Final = SelectOne[str](
     "SELECT substr(content, 1, 2000) FROM messages WHERE turn_id = :turn_id AND role = 'user' AND kind = 'text' "
     "ORDER BY position LIMIT 1",
 )
+continuations_of_turn: Final = SelectOne[int](
+    first_column, "SELECT count(*) FROM messages WHERE turn_id = :turn_id AND kind = 'continuation'"
+)
+checklists_without_turn: Final = SelectAll[tuple[str, str]](
+    tuple,
+    "SELECT conversation_id, updated_at FROM checklists WHERE NOT EXISTS (SELECT 1 FROM turns "
+    "WHERE turns.conversation_id = checklists.conversation_id) ORDER BY updated_at DESC LIMIT :most",
+)
+"""Session and last change of the checklists on which no agent has worked."""
 plan_creations: Final = SelectAll[tuple[int, str, str]](
     tuple,
     "SELECT events.seq, events.subject, turns.id FROM turns JOIN events ON events.stream = 'plan:' || turns.id "

@@ -104,7 +104,8 @@ def has_terminal() -> bool:
 def open_home(cli: CliContext) -> MissingExtra | None:
     """Open the application on Home. Returns the error if it is not installed."""
     try:
-        open_application(cli, home=True)
+        # Bare `punchlist` has no options, so nothing else reads the variable.
+        open_application(cli, model=os.environ.get(options.MODEL_VARIABLE) or None, home=True)
     except MissingExtra as error:
         return error
     return None

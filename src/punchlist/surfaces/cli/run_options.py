@@ -34,8 +34,9 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue the interrupted or waiting turn of the session.")
 ]
 QueuedOption = Annotated[bool, typer.Option("--queued", help="Deliver the next queued message of the session.")]
+MODEL_VARIABLE: Final = "PUNCHLIST_MODEL"
 ModelOption = Annotated[
-    str | None, typer.Option("--model", "-m", envvar="PUNCHLIST_MODEL", metavar="NAME", help="The model to use.")
+    str | None, typer.Option("--model", "-m", envvar=MODEL_VARIABLE, metavar="NAME", help="The model to use.")
 ]
 AgentOption = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent to run.")]
 ListsOption = Annotated[

@@ -13,20 +13,22 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar, cast
 
-from textual.app import App, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.screen import ModalScreen
 
 from punchlist.errors import ConfigError, PunchlistError, StoreError
-from punchlist.kernel.text import visible, visible_block
+from punchlist.kernel.text import visible
 from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.home_screen import HomeScreen
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.refresh import RETRY_SECONDS
+from punchlist.surfaces.tui.terminal_app import TerminalApp
 from punchlist.surfaces.tui.theme import NO_COLOR, THEMES, choose_theme
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.composer import Composer
     from punchlist.surfaces.tui.conversation_screen import ConversationScreen
     from punchlist.surfaces.tui.entries import CallEntry
-    from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval, Severity
+    from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval
     from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
     from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
     from punchlist.surfaces.tui.todo_panel import TodoEdit
@@ -47,6 +49,7 @@ T = TypeVar("T")
 MODES: Final = ("default", "auto-edit", "plan")
 """The modes that Shift+Tab goes through. `yolo` is set by `/mode` only."""
 QUIT_SECONDS: Final = 2.0
+FAREWELL_SECONDS: Final = 2.0
 REDUCED_MOTION: Final = "PUNCHLIST_REDUCED_MOTION"
 
 
@@ -62,7 +65,7 @@ def import_the_rest() -> None:
         import_module(f"punchlist.surfaces.tui.{name}")
 
 
-class PunchlistApp(App[str]):
+class PunchlistApp(TerminalApp):
     TITLE = "punchlist"
     CSS_PATH = "app.tcss"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_slash_provider}
@@ -86,8 +89,6 @@ class PunchlistApp(App[str]):
         self._goal = goal
         self.reduced_motion = bool(os.environ.get(REDUCED_MOTION))
         self._quit_at = 0.0
-        self._window_title = ""
-        self.running_session: str | None = None
         self._slash_commands: SlashRegistry | None = None
 
     def on_mount(self) -> None:
@@ -179,9 +180,6 @@ class PunchlistApp(App[str]):
 
         self.run_worker(run(), group="actions")
 
-    def say(self, text: str, severity: Severity = "information") -> None:
-        self.notify(visible_block(text), severity=severity, markup=False, timeout=6.0)
-
     # --- screens ------------------------------------------------------------------------------------------------
 
     def open_conversation(self, session: str | None, at: int | None = None) -> None:
@@ -202,18 +200,11 @@ class PunchlistApp(App[str]):
 
     def show_waiting(self, count: int) -> None:
         """Show in the window's title how many requests wait."""
-        self._set_title(f"({count}) punchlist" if count else "punchlist")
+        self.set_window_title(f"({count}) punchlist" if count else "punchlist")
 
     def conversation_changed(self, state: ConversationState) -> None:
-        self.running_session = state.session if state.is_running else None
         mark = f"({len(state.approvals)}) " if state.approvals else ""
-        self._set_title(f"{mark}punchlist · {state.session}")
-
-    def _set_title(self, title: str) -> None:
-        driver = self._driver
-        if title != self._window_title and driver is not None and not self.is_headless:
-            self._window_title = title
-            driver.write(f"\x1b]2;{visible(title)}\x07")
+        self.set_window_title(f"{mark}punchlist · {state.session}")
 
     # --- what the person does -----------------------------------------------------------------------------------
 
@@ -254,7 +245,7 @@ class PunchlistApp(App[str]):
     def _edit_arguments(self, approval: PendingApproval) -> None:
         """Edit the arguments in `$EDITOR`, or in a dialog where it cannot be started; then run the call with them."""
         from punchlist.surfaces.tui.dialogs import ArgumentsDialog, parse_arguments
-        from punchlist.surfaces.tui.external_editor import edit_text
+        from punchlist.surfaces.tui.external_editor import edit_text, lent_terminal
 
         text = json.dumps(dict(approval.arguments), indent=2, ensure_ascii=False)
 
@@ -263,12 +254,10 @@ class PunchlistApp(App[str]):
                 self.answer_approval(approval, "edit", arguments=arguments)
 
         try:
-            with self.suspend():
-                written = edit_text(text + "\n", os.environ, suffix=".json")
+            written = edit_text(text + "\n", os.environ, suffix=".json", terminal=lambda: lent_terminal(self))
         except (SuspendNotSupported, ConfigError):
             self.push_screen(ArgumentsDialog(f"Arguments of {visible(approval.tool)}", text), edited)
             return
-        self.refresh(layout=True)
         if written is None or written.strip() == text:
             return
         arguments, problem = parse_arguments(written)
@@ -397,7 +386,13 @@ class PunchlistApp(App[str]):
         self.say("Press Ctrl+C again to quit. Running turns go on.")
 
     def action_leave(self) -> None:
-        self.exit(self._farewell())
+        self.run_worker(self._leave(), group="leave", exclusive=True)
 
-    def _farewell(self) -> str:
-        return f"Session {visible(self.running_session)} goes on running." if self.running_session else ""
+    async def _leave(self) -> None:
+        """Quit, and say what goes on running. A database that does not answer does not hold the person up."""
+        farewell = ""
+        if self.is_ready:
+            with suppress(PunchlistError, TimeoutError):
+                async with asyncio.timeout(FAREWELL_SECONDS):
+                    farewell = await asyncio.to_thread(self.backend.farewell)
+        self.exit(farewell)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import Scope, StoredTurn
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.events import Actor, Role
+from punchlist.kernel.text import visible
 from punchlist.surfaces.tui.agent_options import AgentOptions
 from punchlist.surfaces.tui.home_rows import request_row, work_row
 from punchlist.surfaces.tui.screen_state import (
@@ -29,6 +31,7 @@ from punchlist.surfaces.tui.screen_state import (
 )
 from punchlist.surfaces.tui.stored_entries import entries_from, with_stored
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
+from punchlist.views import repository
 from punchlist.views.chat import read_chat
 from punchlist.views.conversations import TurnStatusLine, read_status, turn_state
 from punchlist.views.home import read_home
@@ -48,6 +51,8 @@ PAGE: Final = 100
 HOME_ROWS: Final = 40
 """Of each group."""
 SEARCH_ROWS: Final = 50
+MAX_NAMED: Final = 10
+"""Running sessions that are named when the application is closed."""
 REASON: Final = "changed in the terminal application"
 OUTCOMES: Final = {
     "once": ApprovalOutcome.PROCEED_ONCE,
@@ -86,7 +91,8 @@ class Backend:
         view = read_home(self.services, limit=HOME_ROWS)
         approvals = {one.call_id: one for one in self.approvals()}
         work = [work_row(line) for line in [*view.working, *view.done]]
-        return HomeState([*map(request_row, view.needs_you), *work], approvals, view.needs_you_total)
+        requests = [request_row(item, approvals.get(item.id)) for item in view.needs_you]
+        return HomeState([*requests, *work], approvals, view.needs_you_total)
 
     def search(self, words: str) -> SearchPage:
         return read_search(self.services.store, words, limit=SEARCH_ROWS)
@@ -207,6 +213,15 @@ class Backend:
             resume=resume,
             folder=self.services.workspace,
         )
+
+    def farewell(self) -> str:
+        """What goes on running after the application is closed, and how to return to it."""
+        with self.services.store.read() as tx:
+            turns = [turn for turn in repository.open_turns(tx) if turn_state(turn) == "working"]
+        sessions = list(dict.fromkeys(turn.conversation_id for turn in turns if self._is_ours(turn)))
+        lines = [f"Session {visible(id)} goes on running: punchlist chat -s {shlex.quote(id)}" for id in sessions]
+        more = [f"and {len(lines) - MAX_NAMED} more: punchlist sessions"] if len(lines) > MAX_NAMED else []
+        return "\n".join([*lines[:MAX_NAMED], *more])
 
     def interrupt(self, session: str) -> bool:
         """Interrupt the open turn; False if there is none."""

@@ -29,7 +29,7 @@ from punchlist.kernel.text import visible_block
 from punchlist.surfaces.tui.completion import Completion, CompletionKind, CompletionToken, token_at
 from punchlist.surfaces.tui.completion_popup import CompletionPopup
 from punchlist.surfaces.tui.composer_source import ComposerSource
-from punchlist.surfaces.tui.external_editor import edit_text
+from punchlist.surfaces.tui.external_editor import edit_text, lent_terminal
 from punchlist.surfaces.tui.key_table import KEYS, KeyScope, bindings
 from punchlist.surfaces.tui.prompt_history import HistoryCursor, PromptHistory
 from punchlist.surfaces.tui.prompt_text import PromptText
@@ -206,8 +206,7 @@ class Composer(Vertical):
 
     async def action_open_editor(self) -> None:
         try:
-            with self.app.suspend():
-                edited = edit_text(self.prompt.expanded_text, os.environ)
+            edited = edit_text(self.prompt.expanded_text, os.environ, terminal=lambda: lent_terminal(self.app))
         except SuspendNotSupported:
             self.app.notify("This terminal cannot be lent to an editor.", severity="warning")
             return
@@ -217,7 +216,6 @@ class Composer(Vertical):
         if edited is not None:
             self.prompt.pastes.clear()
             self.set_text(edited)
-        self.app.refresh(layout=True)
 
     def action_escape(self) -> None:
         now, before = self._monotonic(), self._escaped_at

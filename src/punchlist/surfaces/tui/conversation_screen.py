@@ -52,7 +52,10 @@ MAX_REWIND = 30
 
 def empty_lines(folder: str, model: str) -> Content:
     """What a conversation without entries shows."""
-    keys = (("/", "commands"), ("@", "files"), ("#", "items of the list"), ("?", "all keys"), ("^b", "Home"))
+    keys = (
+        *(("/", "commands"), ("@", "files"), ("#", "items of the list"), ("?", "all keys")),
+        *(("^l", "change the list"), ("^t", "show or hide the list"), ("^b", "Home")),
+    )
     parts = [Content(f"A new conversation in {line(folder, 60)}"), Content("")]
     parts.append(Content("Write what should be done and press Enter."))
     if not model:
@@ -320,6 +323,10 @@ class ConversationScreen(DataScreen):
     def on_todo_panel_changed(self, event: TodoPanel.Changed) -> None:
         event.stop()
         self.app.change_todo(self.session, event.change)
+
+    def on_todo_panel_unavailable(self, event: TodoPanel.Unavailable) -> None:
+        event.stop()
+        self.app.say(event.why, "warning")
 
     def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
         event.stop()

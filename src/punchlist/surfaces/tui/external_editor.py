@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.errors import ConfigError
 from punchlist.kernel.text import excerpt
 from punchlist.trust import UnsafeFile, read_regular
+
+if TYPE_CHECKING:
+    from textual.app import App
 
 MAX_BYTES: Final = 1_000_000
 FALLBACKS: Final = ("nano", "vi")
@@ -36,8 +42,32 @@ def editor_command(environment: Mapping[str, str]) -> list[str]:
     raise ConfigError("No editor was found. Set EDITOR to the name of a program.")
 
 
-def edit_text(text: str, environment: Mapping[str, str], *, suffix: str = ".md") -> str | None:
-    """The text after editing; None if the editor failed, which leaves it as it was. The terminal must be free."""
+@contextmanager
+def lent_terminal(app: App[Any]) -> Iterator[None]:
+    """Free the terminal of an application. Whatever happens meanwhile, the application gets it back."""
+    failed: Exception | None = None
+    with app.suspend():
+        try:
+            yield
+        except Exception as error:
+            # Raised inside of `suspend`, it would leave the application without input.
+            failed = error
+    app.refresh(layout=True)
+    if failed is not None:
+        raise failed
+
+
+def edit_text(
+    text: str,
+    environment: Mapping[str, str],
+    *,
+    suffix: str = ".md",
+    terminal: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> str | None:
+    """The text after editing; None if the editor failed, which leaves it as it was.
+
+    `terminal` frees the terminal while the editor runs. It is not used if there is no editor.
+    """
     command = editor_command(environment)
     descriptor, name = tempfile.mkstemp(prefix="punchlist-", suffix=suffix)
     path = Path(name)
@@ -45,7 +75,8 @@ def edit_text(text: str, environment: Mapping[str, str], *, suffix: str = ".md")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
         try:
-            done = subprocess.run([*command, name], env=dict(environment), check=False)
+            with terminal(), _own_interrupts():
+                done = subprocess.run([*command, name], env=dict(environment), check=False)
         except OSError as error:
             raise ConfigError(f"The editor {command[0]} could not be started ({error.strerror}).") from error
         if done.returncode != 0:
@@ -56,3 +87,16 @@ def edit_text(text: str, environment: Mapping[str, str], *, suffix: str = ".md")
     finally:
         path.unlink(missing_ok=True)
     return edited.removesuffix("\n")
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Ctrl+C goes to the editor and to this process; it is meant for the editor."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -23,7 +23,7 @@ def group_line(group: Group, count: int, width: int) -> Content:
 
 def row_lines(row: HomeRow, now: datetime, width: int) -> list[Content]:
     """`◆ 5 min  run_command: make release          approval · release-12`"""
-    age = format_age(age_of(row.at, now)).ljust(_AGE_WIDTH)
+    age = (format_age(age_of(row.at, now)) if row.at else "").ljust(_AGE_WIDTH)
     text = line(row.title, 300)
     title = Content.styled(text, "$quiet") if row.group == "done" else Content(text)
     head = assemble((f"{SIGNS[row.state]} ", STYLES[row.state]), (age, "$quiet"), title)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
 from textual.widgets import Footer, OptionList, Static
@@ -35,6 +35,11 @@ Agents that you run yourself (Claude Code, Codex, Gemini CLI, opencode)
 appear here after `punchlist install`."""
 
 
+class HomeRows(OptionList):
+    # The footer shows the key of the focused widget, and the one of OptionList is hidden.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Open", id="home.open")]
+
+
 class HomeScreen(DataScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.HOME)]
 
@@ -48,7 +53,7 @@ class HomeScreen(DataScreen):
         yield TooSmall()
         yield Static(assemble(("punchlist", "bold $working"), ("  loading…", "$quiet")), id="home-title", markup=False)
         with Container(id="home-body"):
-            yield OptionList(id="rows", markup=False)
+            yield HomeRows(id="rows", markup=False)
             yield Peek(id="peek")
         yield Static(WELCOME, id="welcome", markup=False)
         yield Footer(show_command_palette=False, compact=True)

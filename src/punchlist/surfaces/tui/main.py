@@ -20,4 +20,9 @@ def run(services: Services, options: AgentOptions, *, session: str | None = None
 
         return Backend(services, options)
 
-    return PunchlistApp(open_backend, session=session, goal=goal).run() or ""
+    app = PunchlistApp(open_backend, session=session, goal=goal)
+    farewell = app.run() or ""
+    if app.return_code:
+        # The application has said what happened.
+        raise SystemExit(app.return_code)
+    return farewell

@@ -115,6 +115,10 @@ class Peek(Vertical):
             event.stop()
             self.app.answer_request(self._row, event.value.strip())
 
+    def on_todo_panel_unavailable(self, event: TodoPanel.Unavailable) -> None:
+        event.stop()
+        self.app.say(event.why, "warning")
+
     def on_todo_panel_changed(self, event: TodoPanel.Changed) -> None:
         event.stop()
         if self._row is not None and self._row.session is not None:

@@ -13,6 +13,7 @@ from textual.widgets.option_list import Option
 
 from punchlist.conversations.model import QueuedMessage
 from punchlist.kernel.text import visible
+from punchlist.surfaces.tui.key_hints import QUEUE_HINTS, key_hint
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 
 MAX_SHOWN: Final = 50
@@ -64,6 +65,10 @@ class QueuePanel(OptionList):
             self.highlighted = min(place, len(lines) - 1)
         elif self.has_focus:
             self.post_message(self.Left())
+
+    def watch_has_focus(self, value: bool) -> None:
+        super().watch_has_focus(value)
+        self.border_subtitle = key_hint(self.app, KeyScope.QUEUE, QUEUE_HINTS, self.size.width) if value else ""
 
     @property
     def chosen(self) -> tuple[QueuedMessage, int] | None:

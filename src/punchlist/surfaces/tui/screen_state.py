@@ -45,6 +45,7 @@ class HomeRow:
     title: str
     details: tuple[str, ...]
     at: str
+    """When it began or ended; empty if no time is known."""
     session: str | None = None
     kind: str = "session"
     """`session`, or the kind of a request of the inbox."""

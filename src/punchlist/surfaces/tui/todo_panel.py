@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from punchlist.surfaces.tui.key_hints import LIST_HINTS, key_hint
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.todo_lines import progress_line, todo_lines
 
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 ADD: Final = "add"
 EDIT: Final = "edit"
+_ANY_TIME: Final = (ADD, "undo")
+"""These change the checklist also while no item is selected."""
+PLAN_ENDED: Final = (
+    "this item is of a turn that has ended, so its plan stays as it is; /continue has the agent finish the open items"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +48,21 @@ class _Items(OptionList):
         Binding("k", "cursor_up", show=False),
     ]
 
+    @property
+    def _panel(self) -> TodoPanel:
+        assert isinstance(self.parent, TodoPanel)
+        return self.parent
+
     def _act(self, action: str) -> None:
-        panel = self.parent
-        assert isinstance(panel, TodoPanel)
-        panel.act(action)
+        self._panel.act(action)
+
+    def unavailable_reason(self, action: str) -> str | None:
+        return self._panel.unavailable_reason(action)
+
+    def watch_has_focus(self, value: bool) -> None:
+        super().watch_has_focus(value)
+        panel = self._panel
+        panel.border_subtitle = key_hint(self.app, KeyScope.LIST, LIST_HINTS, panel.size.width) if value else ""
 
     def action_add(self) -> None:
         self._act(ADD)
@@ -79,13 +96,13 @@ class TodoPanel(Vertical):
     DEFAULT_CSS = """
     TodoPanel { height: auto; border: round $border-blurred; padding: 0 1; background: $background; }
     TodoPanel:focus-within { border: round $border; }
-    TodoPanel > Static { height: 1; }
+    TodoPanel > Static { dock: top; height: 1; }
     TodoPanel > OptionList {
         height: auto; max-height: 100%; border: none; padding: 0; background: $background; scrollbar-size-vertical: 1;
     }
     TodoPanel > OptionList:focus { border: none; background-tint: $foreground 0%; }
     TodoPanel > OptionList:blur > .option-list--option-highlighted { background: $background; }
-    TodoPanel > Input { border: none; height: 1; padding: 0; background: $panel; display: none; }
+    TodoPanel > Input { dock: bottom; border: none; height: 1; padding: 0; background: $panel; display: none; }
     TodoPanel > Input.-shown { display: block; }
     """
 
@@ -94,15 +111,22 @@ class TodoPanel(Vertical):
             super().__init__()
             self.change = change
 
+    class Unavailable(Message):
+        def __init__(self, why: str) -> None:
+            super().__init__()
+            self.why = why
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._todos: TodoList | None = None
         self._editing: TodoEdit | None = None
+        self._added: str | None = None
+        """The text of an item that was added here and is not shown yet."""
 
     def compose(self) -> ComposeResult:
         yield Static(markup=False, id="progress")
         yield _Items(markup=False)
-        yield Input(placeholder="What has to be done?", compact=True)
+        yield Input(placeholder="What has to be done?", select_on_focus=False, compact=True)
 
     @property
     def _items(self) -> _Items:
@@ -116,16 +140,21 @@ class TodoPanel(Vertical):
         """Show these lists. The highlighted item stays highlighted."""
         if todos == self._todos:
             return
-        self._todos = todos
-        self._draw()
+        before, self._todos = self._todos, todos
+        known = {item.id for item in before.items} if before is not None else set()
+        new = [item for item in todos.items if item.id not in known and item.title == self._added]
+        self._draw(new[0] if new else None)
 
-    def _draw(self) -> None:
+    def _draw(self, added: NumberedTodo | None = None) -> None:
+        """Draw the list; an item that was `added` here is selected."""
         todos, items = self._todos, self._items
         if todos is None or not self.is_attached:
             return
         width = max(items.scrollable_content_region.width, 20) if items.size.width else max(self.size.width - 4, 20)
         self.query_one("#progress", Static).update(progress_line(todos, width))
-        current = self.selected
+        current = added or self.selected
+        if added is not None:
+            self._added = None
         items.clear_options()
         items.add_options(
             Option(Content("\n").join(todo_lines(item, width)), id=str(item.number)) for item in todos.items
@@ -159,9 +188,28 @@ class TodoPanel(Vertical):
 
     # --- what the person does ------------------------------------------------------------------------------------
 
+    def unavailable_reason(self, action: str) -> str | None:
+        """Why a key of the list does nothing now; None if it does something."""
+        item = self.selected
+        if action in _ANY_TIME:
+            return None
+        if item is None or self._todos is None:
+            return "the list is empty; add an item first"
+        if action in ("up", "down") and self._position(item, action) is None:
+            return f"it is the {'first' if action == 'up' else 'last'} item of its list"
+        if action == "accept":
+            return None if item.status == "completed" else "only a completed item can be accepted"
+        if item.list == "plan" and self._todos.turn is not None and not self._todos.turn.open:
+            return PLAN_ENDED
+        if item.list == "plan" and not item.is_open and action in ("complete", "start", "cancel"):
+            return "an item of a plan that has ended stays ended"
+        return None
+
     def act(self, action: str) -> None:
         item = self.selected
-        if action == ADD:
+        if (why := self.unavailable_reason(action)) is not None:
+            self.post_message(self.Unavailable(f"{why[0].upper()}{why[1:]}."))
+        elif action == ADD:
             self._edit(TodoEdit(ADD))
         elif action == "undo":
             self.post_message(self.Changed(TodoEdit("undo")))
@@ -169,31 +217,34 @@ class TodoPanel(Vertical):
             return
         elif action == EDIT:
             self._edit(TodoEdit(EDIT, item.number), item.title)
-        elif action in ("up", "down"):
-            self._move(item, -1 if action == "up" else 1)
+        elif (position := self._position(item, action)) is not None:
+            self.post_message(self.Changed(TodoEdit("move", item.number, position=position)))
         elif action == "complete" and not item.is_open:
             self.post_message(self.Changed(TodoEdit("reopen", item.number)))
         else:
             self.post_message(self.Changed(TodoEdit(action, item.number)))
 
-    def _move(self, item: NumberedTodo, step: int) -> None:
+    def _position(self, item: NumberedTodo, action: str) -> int | None:
+        """Where `up` and `down` move an item; None at the border and for other actions."""
         assert self._todos is not None
         siblings = [other.number for other in self._todos.items if other.list == item.list]
-        position = siblings.index(item.number) + step
-        if 0 <= position < len(siblings):
-            self.post_message(self.Changed(TodoEdit("move", item.number, position=position + 1)))
+        position = siblings.index(item.number) + {"up": 0, "down": 2}.get(action, len(siblings) + 1)
+        return position if 1 <= position <= len(siblings) else None
 
     def _edit(self, change: TodoEdit, text: str = "") -> None:
         self._editing = change
         self._input.value = text
+        self._input.cursor_position = len(text)
         self._input.add_class("-shown")
         self._input.focus()
+        self.call_after_refresh(self._items.scroll_to_highlight)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         change, text = self._editing, event.value.strip()
         self._close_input()
         if change is not None and text:
+            self._added = text if change.action == ADD else self._added
             self.post_message(self.Changed(TodoEdit(change.action, change.number, text)))
 
     def on_key(self, event: events.Key) -> None:

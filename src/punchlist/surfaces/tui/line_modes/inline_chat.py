@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from textual.content import Content
 
+from punchlist.errors import ConfigError
 from punchlist.kernel.text import visible, visible_block
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.surfaces.tui.completion import Completion, CompletionKind, token_at
@@ -245,8 +246,12 @@ class InlineChat:
 
     def _open_editor(self) -> None:
         self._screen.clear()
-        with self._cooked_terminal():
-            edited = edit_text(self._pastes.expand(self._editor.text), os.environ)
+        text = self._pastes.expand(self._editor.text)
+        try:
+            edited = edit_text(text, os.environ, terminal=self._cooked_terminal)
+        except ConfigError as error:
+            self._output.say(str(error), MessageLevel.ERROR)
+            return
         if edited is not None:
             self._editor.set(visible_block(edited))
 

@@ -9,7 +9,6 @@ from textual.screen import ModalScreen
 from textual.worker import get_current_worker
 
 from punchlist.errors import PunchlistError
-from punchlist.kernel.text import visible_block
 from punchlist.storage.change_watch import ChangeWatch
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class PanelScreen(ModalScreen[None], Generic[T]):
         self.dismiss(None)
 
     def say(self, text: str, *, failed: bool = False) -> None:
-        self.notify(visible_block(text), severity="error" if failed else "information", markup=False, timeout=6)
+        self.app.say(text, "error" if failed else "information")
 
     def _tell(self, text: str, *, failed: bool = False) -> None:
         self.app.call_from_thread(self.say, text, failed=failed)

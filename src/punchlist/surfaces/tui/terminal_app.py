@@ -1,0 +1,79 @@
+"""What the application needs of a terminal: pastes, its title, toasts that do not cover the prompt, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+from textual import events
+from textual.app import App
+from textual.notifications import Notification, Notify
+
+from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.tui.crash_log import crash_sentence, write_crash
+
+if TYPE_CHECKING:
+    from textual.driver import Driver
+
+    from punchlist.surfaces.tui.screen_state import Severity
+
+TOAST_SECONDS: Final = 6.0
+READ_SECONDS: Final = 1.0
+"""A toast that was on the screen for this long is removed by the next key."""
+MAX_TOASTS: Final = 2
+
+
+class TerminalApp(App[str]):
+    def __init__(self, *, ansi_color: bool | None = None) -> None:
+        super().__init__(ansi_color=ansi_color)
+        self._window_title = ""
+
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        if sys.platform == "win32" or found.__name__ != "LinuxDriver":
+            return found
+        from punchlist.surfaces.tui.terminal_driver import TerminalDriver
+
+        return TerminalDriver
+
+    def set_window_title(self, title: str) -> None:
+        driver = self._driver
+        if title != self._window_title and driver is not None and not self.is_headless:
+            self._window_title = title
+            driver.write(f"\x1b]2;{visible(title)}\x07")
+
+    # --- toasts -------------------------------------------------------------------------------------------------
+
+    def say(self, text: str, severity: Severity = "information") -> None:
+        self.notify(visible_block(text), severity=severity, markup=False, timeout=TOAST_SECONDS)
+
+    def _on_notify(self, event: Notify) -> None:
+        """Show the newest toasts, each text once."""
+        same = [shown for shown in self._notifications if shown.message == event.notification.message]
+        others = [shown for shown in self._notifications if shown not in same]
+        self._remove_toasts([*same, *others[: len(others) - MAX_TOASTS + 1]])
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key) and not event.is_forwarded and self._notifications:
+            now = time.time()
+            self._remove_toasts([shown for shown in self._notifications if now - shown.raised_at >= READ_SECONDS])
+        await super().on_event(event)
+
+    def _remove_toasts(self, toasts: list[Notification]) -> None:
+        for toast in toasts:
+            self._unnotify(toast, refresh=False)
+        if toasts:
+            self._refresh_notifications()
+
+    # --- the end ------------------------------------------------------------------------------------------------
+
+    def _fatal_error(self) -> None:
+        """Textual would print the traceback with the values of all locals, which may be secrets."""
+        error = sys.exception() or self._exception
+        if error is not None and not self._exit_renderables:
+            log = write_crash(error, os.environ)
+            self._exit_renderables.append(Text(f"punchlist: {crash_sentence(error, log)} Running turns go on."))
+        self._close_messages_no_wait()

@@ -1,0 +1,68 @@
+"""The docked list: more items than fit, its keys, and why an item cannot be changed (W9, X9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.tui.stage import SESSION, opened, rehearsal
+
+from punchlist.app import Services
+from punchlist.config import load
+from punchlist.surfaces.tui.backend import Backend
+from punchlist.surfaces.tui.todo_panel import TodoPanel
+
+pytestmark = pytest.mark.anyio
+PLAN = {"calls": [{"tool": "create_todo", "arguments": {"items": [{"title": "Write notes"}, {"title": "Run it"}]}}]}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def services(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+    monkeypatch.chdir(project)
+    built = Services(load(cwd=project))
+    yield built
+    built.close()
+
+
+@pytest.mark.spec("W9", "X9")
+@pytest.mark.parametrize("size", [(100, 30), (60, 16), (130, 18)])
+async def test_a_list_that_does_not_fit_is_edited_where_one_can_see_it(
+    services: Services, size: tuple[int, int]
+) -> None:
+    services.todos.add(Backend(services).scope(SESSION), [f"Item number {n}" for n in range(1, 19)], reason="test")
+    async with opened(services, size=size) as stage:
+        await stage.until(lambda: "Item number 1" in stage.text)
+        await stage.pilot.press("ctrl+l")
+        panel = stage.conversation.query_one(TodoPanel)
+        await stage.until(lambda: "a add · e edit" in stage.text)
+        await stage.pilot.press("a")
+        await stage.type("A new one")
+        await stage.until(lambda: "A new one" in stage.text)
+        await stage.pilot.press("enter")
+        await stage.until(lambda: "○ 19 A new one" in stage.text)
+        assert panel.selected is not None
+        assert panel.selected.title == "A new one"
+
+
+@pytest.mark.spec("X9")
+async def test_the_list_says_why_an_item_cannot_be_changed(services: Services, project: Path) -> None:
+    model = rehearsal(project, PLAN, *({"text": "No."} for _ in range(30)))
+    async with opened(services, model, goal="Plan.") as stage:
+        await stage.ended()
+        await stage.until(lambda: "Write notes" in stage.text)
+        await stage.pilot.press("ctrl+l")
+        panel = stage.conversation.query_one(TodoPanel)
+        await stage.until(lambda: panel.has_focus_within)
+        await stage.pilot.press("K")
+        await stage.until(lambda: "It is the first item of its list." in stage.text)
+        await stage.pilot.press("x")
+        await stage.until(lambda: "/continue" in stage.text)
+        await stage.pilot.press("question_mark")
+        await stage.until(lambda: "Keys valid here" in stage.text)
+        assert "Edit  (this item is of a turn that has ended" in stage.text

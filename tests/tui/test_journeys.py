@@ -89,7 +89,7 @@ async def _edit_the_list(stage: Stage) -> None:
     await stage.pilot.press("enter")
     await stage.until(lambda: "○ 3 Check the spelling" in stage.text)
     panel = stage.conversation.query_one(TodoPanel)
-    await stage.pilot.press("down", "down", "K")
+    await stage.pilot.press("K")
     await stage.until(lambda: stage.text.index("3 Check") < stage.text.index("2 Run it"))
     assert panel.selected is not None
     assert panel.selected.number == 3

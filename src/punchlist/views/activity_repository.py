@@ -16,6 +16,11 @@ messages_before: Final = SelectAll(
     Message._make, f"{_MESSAGE} AND position < :position ORDER BY position DESC LIMIT :most"
 )
 messages_after: Final = SelectAll(Message._make, f"{_MESSAGE} AND position > :position ORDER BY position LIMIT :most")
+list_message_before: Final = SelectOne[str](
+    first_column,
+    "SELECT content FROM messages WHERE conversation_id = :conversation_id AND kind = 'todo_update' "
+    "AND position < :position AND position >= :first ORDER BY position DESC LIMIT 1",
+)
 open_runs_in_chat: Final = SelectAll(
     from_row,
     f"SELECT {columns(Run._fields)} FROM runs WHERE ended_at IS NULL AND conversation_id = :conversation_id "

@@ -17,6 +17,8 @@ from punchlist.views import activity_repository
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
+MAX_DISTANCE: Final = 5_000
+"""Messages among which an earlier change of the list is looked for."""
 _END: Final = 2**31 - 1
 
 
@@ -94,3 +96,12 @@ def read_chat(
             conversation_repository.queued_messages(tx, conversation_id, MAX_LIMIT),
             [ChatRequest(*row) for row in activity_repository.open_requests_in_chat(tx, conversation_id)],
         )
+
+
+def list_message_before(store: Store, conversation_id: str, position: int) -> str:
+    """The newest message about a change of the list before a position; empty if none is near."""
+    with store.read() as tx:
+        found = activity_repository.list_message_before(
+            tx, conversation_id=conversation_id, position=position, first=position - MAX_DISTANCE
+        )
+    return found or ""

@@ -30,6 +30,7 @@ from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.refresh import RETRY_SECONDS
 from punchlist.surfaces.tui.terminal_app import TerminalApp
 from punchlist.surfaces.tui.theme import NO_COLOR, THEMES, choose_theme
+from punchlist.surfaces.tui.turn_control import TurnControl
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,6 +88,7 @@ class PunchlistApp(TerminalApp):
         self._open_backend = open_backend
         self._first_session = session
         self._goal = goal
+        self.turns = TurnControl(self)
         self.reduced_motion = bool(os.environ.get(REDUCED_MOTION))
         self._quit_at = 0.0
         self._slash_commands: SlashRegistry | None = None
@@ -209,24 +211,7 @@ class PunchlistApp(TerminalApp):
     # --- what the person does -----------------------------------------------------------------------------------
 
     def submit(self, session: str, text: str) -> None:
-        """Give the agent a message: now if it is idle, else into the queue."""
-        screen = self.conversation
-        if screen is not None and screen.is_busy:
-            self.act(self.backend.queue, session, text)
-        else:
-            self.run_worker(self._begin_turn(session, text), group="actions")
-
-    async def _begin_turn(self, session: str, text: str) -> None:
-        """Start a turn. Its process needs a moment, so the message is shown at once."""
-        screen = self.conversation
-        if screen is not None:
-            screen.show_sent(text)
-        try:
-            await asyncio.to_thread(self.backend.start, session, text)
-        except PunchlistError as error:
-            self.say(str(error), "error")
-            if screen is not None:
-                screen.take_back(text)
+        self.turns.submit(session, text)
 
     def interrupt(self, session: str) -> None:
         self.act(self.backend.interrupt, session)

@@ -9,13 +9,16 @@ import json
 import os
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from punchlist.checklist.service import UPDATE_KIND
 from punchlist.config import current_user
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import Scope, StoredTurn
-from punchlist.errors import InvalidInput, NotFound
+from punchlist.conversations.model import ChatEntry, Scope, StoredTurn
+from punchlist.errors import Conflict, InvalidInput, NotFound
+from punchlist.host_sessions import HostSessions
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import visible
 from punchlist.surfaces.tui.agent_options import AgentOptions
@@ -32,7 +35,7 @@ from punchlist.surfaces.tui.screen_state import (
 from punchlist.surfaces.tui.stored_entries import entries_from, with_stored
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.views import repository
-from punchlist.views.chat import read_chat
+from punchlist.views.chat import list_message_before, read_chat
 from punchlist.views.conversations import TurnStatusLine, read_status, turn_state
 from punchlist.views.home import read_home
 from punchlist.views.search import SearchPage, read_search
@@ -109,12 +112,17 @@ class Backend:
             return EntryPage((), 0, 0, False, False)
         positions = [each.message.position for each in found.entries]
         return EntryPage(
-            entries_from(found.entries, self._call),
+            entries_from(found.entries, self._call, self._list_before(session, found.entries)),
             positions[0] if positions else (before or 0),
             positions[-1] if positions else (after or 0),
             found.earlier,
             found.later,
         )
+
+    def _list_before(self, session: str, entries: Sequence[ChatEntry]) -> str:
+        """The message about the list before the first one of a page; empty if there is none."""
+        position = next((each.message.position for each in entries if each.message.kind == UPDATE_KIND), None)
+        return list_message_before(self.services.store, session, position) if position is not None else ""
 
     def calls(self, entries: Sequence[CallEntry]) -> list[CallEntry]:
         """The current state of calls that had not ended."""
@@ -131,7 +139,7 @@ class Backend:
         try:
             line = read_status(self.services.store, session)
         except NotFound:
-            return ConversationState(session, todos, figures=self._figures(None))
+            return ConversationState(session, todos, figures=self._figures(None), host=self._host(session))
         if line.turn is None or not self._is_ours(line.turn):
             # A third-party agent: its turns are not ours to queue for or to interrupt.
             state: SessionState = "new"
@@ -139,7 +147,12 @@ class Backend:
             state = line.state
         queued = MessageQueue(self.services.store).pending(session) if line.queued else ()
         approvals = self.approvals(session) if line.approvals else ()
-        return ConversationState(session, todos, line.turn, state, approvals, queued, self._figures(line))
+        return ConversationState(
+            session, todos, line.turn, state, approvals, queued, self._figures(line), self._host(session)
+        )
+
+    def _host(self, session: str) -> str:
+        return HostSessions(self.services.settings, os.environ).running().get(session, "")
 
     def _figures(self, line: TurnStatusLine | None) -> TurnFigures:
         """What the owner of the turn has stored; before the first turn, the agent's limits."""
@@ -193,7 +206,7 @@ class Backend:
 
     # --- turns ----------------------------------------------------------------------------------------------
 
-    def start(self, session: str, goal: str | None, *, resume: bool = False) -> None:
+    def start(self, session: str, goal: str | None, *, resume: bool = False, queued: bool = False) -> None:
         """Start a turn in a process of its own."""
         from punchlist.agent.turn_process import start_turn
         from punchlist.integrations.session_goals import SessionGoals
@@ -211,8 +224,35 @@ class Backend:
             agent=options.agent,
             until=accepted_by.criteria if accepted_by else None,
             resume=resume,
+            queued=queued,
             folder=self.services.workspace,
         )
+
+    def send(self, session: str, text: str) -> bool:
+        """Give an idle agent a message. Older queued messages go first. Whether a turn with this message began."""
+        queue = MessageQueue(self.services.store)
+        if not queue.pending(session):
+            try:
+                self.start(session, text)
+                return True
+            except Conflict:
+                # Another process was faster, for example a second window.
+                pass
+        queue.add(self.scope(session), text)
+        self.deliver(session)
+        return False
+
+    def deliver(self, session: str) -> None:
+        """Start a turn with the first queued message, unless a process works in the session: it delivers them itself.
+
+        Nothing happens if the queue is empty.
+        """
+        with suppress(Conflict, NotFound):
+            self.start(session, None, queued=True)
+
+    def resume(self, session: str) -> None:
+        """Continue the turn whose process died."""
+        self.start(session, None, resume=True)
 
     def farewell(self) -> str:
         """What goes on running after the application is closed, and how to return to it."""

@@ -34,6 +34,7 @@ from punchlist.surfaces.tui.key_table import KEYS, KeyScope, bindings
 from punchlist.surfaces.tui.prompt_history import HistoryCursor, PromptHistory
 from punchlist.surfaces.tui.prompt_text import PromptText
 from punchlist.surfaces.tui.queue_panel import QueuePanel
+from punchlist.surfaces.tui.screen_state import GoOn
 
 PLACEHOLDER: Final = "What should be done?  / commands  @ files  # items"
 DOUBLE_SECONDS: Final = 0.8
@@ -54,6 +55,8 @@ class Composer(Vertical):
 
     running: var[bool] = var(False)
     """Whether a turn runs: then messages are queued."""
+    go_on: var[GoOn] = var(GoOn.NOTHING)
+    """What Enter on an empty prompt does."""
 
     class Submitted(Message):
         def __init__(self, text: str) -> None:
@@ -62,6 +65,9 @@ class Composer(Vertical):
 
     class Queued(Submitted):
         """The message must be queued. Call `refresh_queue` when it is."""
+
+    class GoOnRequested(Message):
+        """Enter on an empty prompt while something can be continued."""
 
     class SlashEntered(Message):
         def __init__(self, line: str) -> None:
@@ -108,6 +114,9 @@ class Composer(Vertical):
 
     def on_mount(self) -> None:
         self.refresh_queue()
+
+    def watch_go_on(self, go_on: GoOn) -> None:
+        self.queue.hint = "Enter on an empty prompt sends the first" if go_on is GoOn.DELIVER else ""
 
     # --- what the application calls -------------------------------------------------------------------------
 
@@ -249,6 +258,8 @@ class Composer(Vertical):
     def _send(self, *, queue: bool) -> None:
         text = self.prompt.expanded_text.strip()
         if not text:
+            if self.go_on and self._editing is None:
+                self.post_message(self.GoOnRequested())
             return
         if self._editing is not None:
             self._save_edit(self._editing, text)

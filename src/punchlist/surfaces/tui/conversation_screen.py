@@ -14,6 +14,7 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.widgets import Static, TextArea
 
+from punchlist.surfaces.figures import age_of
 from punchlist.surfaces.tui.approval_panel import ApprovalPanel
 from punchlist.surfaces.tui.composer import Composer
 from punchlist.surfaces.tui.data_screen import DataScreen
@@ -23,7 +24,7 @@ from punchlist.surfaces.tui.entries import SaidEntry
 from punchlist.surfaces.tui.history_feed import HistoryFeed, LoadedEntries
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.refresh import Refresh
-from punchlist.surfaces.tui.screen_state import ConversationState
+from punchlist.surfaces.tui.screen_state import ConversationState, GoOn
 from punchlist.surfaces.tui.status_line import StatusLine, StatusValues
 from punchlist.surfaces.tui.todo_panel import TodoPanel
 from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
@@ -41,6 +42,7 @@ QUIET_SECONDS = 1.0
 TICK_SECONDS = 0.1
 """While something moves."""
 AGE_SECONDS = 1.0
+LIVENESS_SECONDS = 2.5
 FRAME_SECONDS = 0.05
 """Between two drawings of streamed text."""
 TYPING_SECONDS = 0.03
@@ -82,7 +84,10 @@ class ConversationScreen(DataScreen):
         self.state: ConversationState | None = None
         self._refresh: Refresh[_Loaded] | None = None
         self._key_at = 0.0
-        self._working_since = 0.0
+        self._starts = False
+        """Whether a turn is about to begin without a new message."""
+        self._turn_before: str | None = None
+        """The last turn when a message was sent."""
         self._unseen = 0
         self._loading_older = False
         self._draws_live = False
@@ -106,6 +111,7 @@ class ConversationScreen(DataScreen):
         self._refresh.request()
         self._ticker = self.set_interval(TICK_SECONDS, self._tick, pause=True)
         self.set_interval(AGE_SECONDS, self._show_ages)
+        self.set_interval(LIVENESS_SECONDS, self._check_alive)
         self.composer.focus_prompt()
 
     # --- loading ------------------------------------------------------------------------------------------------
@@ -113,6 +119,11 @@ class ConversationScreen(DataScreen):
     def data_changed(self) -> None:
         if self._refresh is not None:
             self._refresh.request()
+
+    def _check_alive(self) -> None:
+        """The death of a process is no event."""
+        if self.state is not None and (self.state.is_running or self.state.host):
+            self.data_changed()
 
     def add_live(self, pieces: Sequence[LiveText]) -> None:
         if self._feed.add_live(pieces) and not self._draws_live:
@@ -138,15 +149,14 @@ class ConversationScreen(DataScreen):
         self._unseen = 0 if following else self._unseen + new
         if loaded.entries.page.has_later and not self._feed.has_later:
             self.data_changed()
-        if state.is_running and not (self.state and self.state.is_running):
-            self._working_since = time.monotonic()
         self.state, self._problem = state, ""
-        if state.is_open:
+        if state.is_running or (state.turn is not None and state.turn.id != self._turn_before):
             self._feed.sent = None
         self.query_one(TodoPanel).show(state.todos)
         self._show_approvals(state)
         self._show_emptiness()
         self.composer.running = self.is_busy
+        self.composer.go_on = GoOn.NOTHING if self.is_busy else state.go_on
         if self.composer.queue.messages != state.queued:
             self.composer.refresh_queue()
         self._show_status()
@@ -185,22 +195,43 @@ class ConversationScreen(DataScreen):
     @property
     def is_busy(self) -> bool:
         """Whether a turn works or is about to: further messages are queued."""
-        return self._feed.sent is not None or (self.state is not None and self.state.is_running)
+        return self._starts or self._feed.sent is not None or (self.state is not None and self.state.is_running)
 
     def show_sent(self, text: str) -> None:
         """Show a message whose turn has not begun."""
+        self._turn_before = self.state.turn.id if self.state is not None and self.state.turn is not None else None
         self._feed.show_sent(text)
         self._show_busy()
 
-    def take_back(self, text: str) -> None:
-        """No turn began: the message goes back into the prompt, unless the person writes another one."""
+    def begin_start(self) -> None:
+        """A turn is about to begin without a new message."""
+        self._starts = True
+        self._show_busy()
+
+    def end_start(self) -> None:
+        """The turn has begun, or none did."""
+        self._starts = False
+        self._show_busy()
+        self.data_changed()
+
+    def not_sent(self) -> None:
+        """No turn began with the message: it is in the queue, or goes back into the prompt."""
         self._feed.drop_sent()
         self._show_busy()
-        if self.is_mounted and not self.composer.text:
-            self.composer.set_text(text)
+        self.data_changed()
+
+    def take_back(self, text: str) -> None:
+        """The message was not sent: it goes back into the prompt, before what the person is writing."""
+        if self._is_whole:
+            self.composer.set_text("\n".join(filter(None, [text, self.composer.text])))
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the parts of the screen exist: it may not be mounted yet, or be removed."""
+        return self.is_running and bool(self.query(Composer)) and bool(self.query(StatusLine))
 
     def _show_busy(self) -> None:
-        if self.is_mounted:
+        if self._is_whole:
             self._show_emptiness()
             self.composer.running = self.is_busy
             self._show_status()
@@ -247,21 +278,30 @@ class ConversationScreen(DataScreen):
     def _show_status(self) -> None:
         state, values = self.state, StatusValues(problem=self._problem)
         if state is not None:
+            starts = self._starts or self._feed.sent is not None
             values = StatusValues(
                 state.figures,
                 self.app.backend.options.mode,
-                "starting" if self._feed.sent is not None else state.state,
+                "starting" if starts and not state.is_running else state.state,
                 len(state.approvals),
-                time.monotonic() - self._working_since if state.is_running else 0.0,
+                self._working_seconds(state),
                 len(state.queued),
                 self._unseen,
                 self._problem,
+                (state.turn.end_reason or "") if state.turn is not None else "",
+                state.host,
             )
         self.query_one(StatusLine).show(values)
         if values.is_moving:
             self._ticker.resume()
         else:
             self._ticker.pause()
+
+    def _working_seconds(self, state: ConversationState) -> float:
+        """Since the turn began, also before the conversation was opened."""
+        if not state.is_running or state.turn is None:
+            return 0.0
+        return age_of(state.turn.started_at, self.app.backend.now())
 
     def _tick(self) -> None:
         self._show_status()
@@ -288,7 +328,12 @@ class ConversationScreen(DataScreen):
 
     def on_composer_queued(self, event: Composer.Queued) -> None:
         event.stop()
-        self.app.act(self.app.backend.queue, self.session, event.text)
+        # The turn may have ended meanwhile.
+        self.app.submit(self.session, event.text)
+
+    def on_composer_go_on_requested(self, event: Composer.GoOnRequested) -> None:
+        event.stop()
+        self.app.turns.go_on(self.session)
 
     def on_composer_slash_entered(self, event: Composer.SlashEntered) -> None:
         event.stop()

@@ -72,4 +72,20 @@ class NoteEntry:
     """Of the message in the conversation; 0 if it is not stored."""
 
 
-Entry = SaidEntry | ReplyEntry | CallEntry | NoteEntry
+@dataclass(frozen=True, slots=True)
+class ListEntry:
+    """Changes of a list, between which nothing else happened."""
+
+    id: str
+    before: str
+    """The message about the list before; empty if there was none."""
+    after: str
+    depth: int = 0
+    position: int = 0
+
+    def followed_by(self, later: ListEntry) -> ListEntry:
+        """Both as one change. The id stays, so that the entry stays where it is."""
+        return ListEntry(self.id, self.before, later.after, self.depth, later.position)
+
+
+Entry = SaidEntry | ReplyEntry | CallEntry | NoteEntry | ListEntry

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from textual.content import Content
 
+from punchlist.agent.message_kinds import ENDING
 from punchlist.surfaces.figures import format_seconds
 from punchlist.surfaces.tui.diff_lines import diff_lines, looks_like_diff
 from punchlist.surfaces.tui.display_text import assemble, block, cut, fold, hang, justified, line
-from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
+from punchlist.surfaces.tui.entries import CallEntry, Entry, ListEntry, NoteEntry, ReplyEntry, SaidEntry
+from punchlist.surfaces.tui.list_changes import list_change_words
 from punchlist.surfaces.tui.markdown_lines import markdown_lines
 from punchlist.surfaces.tui.theme import SIGNS, STYLES
 from punchlist.views.call_text import call_diff
@@ -27,11 +29,14 @@ CALL_SIGNS: Final = {
 }
 LIST_TOOLS: Final = frozenset({"create_todo", "list_todo", "start_todo", "complete_todo", "wait_todo", "TodoWrite"})
 """Their calls are drawn quietly: the list itself shows what they change."""
+COMMAND_TOOLS: Final = frozenset({"run_command", "Bash"})
 LIVE_LINES: Final = 6
 LIVE_CHARACTERS: Final = 2_000
 FAILED_LINES: Final = 4
 MAX_LINES: Final = 400
 """Of an expanded call."""
+MAX_LEFT: Final = 8
+"""Open items that are named at the end of a turn."""
 _EDGE: Final = "  │ "
 
 
@@ -53,6 +58,8 @@ def entry_lines(
             return _call(entry, width, expanded, now)
         case NoteEntry():
             return [*_note(entry, width, expanded), Content("")]
+        case ListEntry():
+            return [*_list(entry, width, expanded), Content("")]
 
 
 def _said(entry: SaidEntry, width: int) -> list[Content]:
@@ -75,14 +82,44 @@ def _indented(content: Content) -> Content:
 
 
 def _note(entry: NoteEntry, width: int, expanded: bool) -> list[Content]:
-    dot = Content.styled("  · " if entry.depth else "· ", "$quiet")
-    parts = block(entry.text.strip()).split("\n")
+    if entry.kind == ENDING:
+        return _ending(entry, width, expanded)
+    return _quiet(entry.text, width, expanded, entry.depth)
+
+
+def _quiet(text: str, width: int, expanded: bool, depth: int) -> list[Content]:
+    dot = Content.styled("  · " if depth else "· ", "$quiet")
+    parts = block(text.strip()).split("\n")
     if not expanded:
         return [cut(Content("").join([dot, Content.styled(parts[0], "$quiet")]), width)]
     lines: list[Content] = []
     for number, part in enumerate(parts):
         lines += hang(Content.styled(part, "$quiet"), width, dot if number == 0 else " " * dot.cell_length)
     return lines
+
+
+def _ending(entry: NoteEntry, width: int, expanded: bool) -> list[Content]:
+    """How a turn ended, and what it left open. Of a worker the first line; its turn says the rest."""
+    first, *left = block(entry.text.strip()).split("\n")
+    reason = first.removeprefix("Ended as ").partition(":")[0]
+    style = {"error": "$failed", "cancelled": "$quiet"}.get(reason, "$needs-you")
+    sign = {"error": SIGNS["failed"], "cancelled": "·"}.get(reason, SIGNS["waiting"])
+    if entry.depth:
+        first, left = f"worker: {first.removesuffix(' Not finished:')}", []
+    indent = "  " if entry.depth else ""
+    lines = hang(Content.styled(first, style), width, Content.styled(f"{indent}{sign} ", style))
+    shown = left if expanded else left[:MAX_LEFT]
+    for part in shown:
+        lines += hang(Content(part.removeprefix("- ")), width, Content.styled(f"  {SIGNS['pending']} ", "$quiet"))
+    if len(left) > len(shown):
+        lines.append(Content.styled(f"    … {len(left) - len(shown):,} more", "$quiet"))
+    return lines
+
+
+def _list(entry: ListEntry, width: int, expanded: bool) -> list[Content]:
+    words = list_change_words(entry.before, entry.after)
+    _, *items = entry.after.split("\n")
+    return _quiet("\n".join([f"list: {words}", *items]), width, expanded, entry.depth)
 
 
 # --- calls ------------------------------------------------------------------------------------------------
@@ -119,7 +156,10 @@ def _outcome(entry: CallEntry, expanded: bool) -> str:
         case "awaiting_approval":
             return "needs your approval"
         case "success" if not expanded and not list_change(entry):
-            return line(next((part for part in entry.output.splitlines() if part.strip()), ""), 200)
+            parts = [part for part in entry.output.splitlines() if part.strip()]
+            # What a command printed last says how it went.
+            place = -1 if entry.tool in COMMAND_TOOLS else 0
+            return line(parts[place], 200) if parts else ""
         case "cancelled" if not expanded:
             return line(entry.output or "cancelled", 200)
     return ""
@@ -198,7 +238,7 @@ def _output(text: str, width: int, *, first: int | None = None, last: int | None
     lines = [piece for part in shown for piece in fold(Content(part), width - len(_EDGE))[:MAX_LINES]]
     lines = lines[-last:] if last is not None else lines
     if left:
-        lines.append(Content.styled(f"… {left:,} more lines", "$quiet"))
+        lines.append(Content.styled(f"… {left:,} more line{'s' if left > 1 else ''}", "$quiet"))
     return _framed(lines)
 
 
@@ -207,7 +247,8 @@ def shortened(text: str, count: int) -> str:
     parts = [part for part in text.strip().splitlines() if part.strip()]
     if len(parts) <= count:
         return "\n".join(parts)
-    return "\n".join([parts[0], f"… {len(parts) - count:,} lines", *parts[-count + 1 :]])
+    left = len(parts) - count
+    return "\n".join([parts[0], f"… {left:,} more line{'s' if left > 1 else ''}", *parts[-count + 1 :]])
 
 
 def _framed(lines: list[Content]) -> list[Content]:
@@ -226,3 +267,5 @@ def summary_line(entry: Entry, width: int) -> Content:
             return cut(Content(line(entry.text)), width)
         case NoteEntry():
             return cut(assemble((f"· {line(entry.text)}", "$quiet")), width)
+        case ListEntry():
+            return cut(assemble((f"· list: {line(list_change_words(entry.before, entry.after))}", "$quiet")), width)

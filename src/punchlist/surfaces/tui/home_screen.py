@@ -24,6 +24,7 @@ from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
 
 NARROW = 100
 """Columns below which Peek is below the rows."""
+LIVENESS_SECONDS = 5.0
 WELCOME = """\
 Nothing here yet.
 
@@ -62,7 +63,8 @@ class HomeScreen(DataScreen):
         self._refresh = Refresh(self, self.app.backend.home, self._show, self._fail)
         self._refresh.request()
         self.query_one("#rows").focus()
-        self.set_interval(5.0, self.redraw)
+        # Neither the start nor the end of a process is an event.
+        self.set_interval(LIVENESS_SECONDS, self.data_changed)
 
     def data_changed(self) -> None:
         if self._refresh is not None:

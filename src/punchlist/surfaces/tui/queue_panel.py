@@ -47,7 +47,22 @@ class QueuePanel(OptionList):
     def __init__(self) -> None:
         super().__init__(markup=False)
         self.messages: Sequence[QueuedMessage] = ()
-        self.border_title = "Queued"
+        self._hint = ""
+        self._show_title()
+
+    @property
+    def hint(self) -> str:
+        """How the messages are delivered, if that does not happen by itself."""
+        return self._hint
+
+    @hint.setter
+    def hint(self, hint: str) -> None:
+        self._hint = hint
+        self._show_title()
+
+    def _show_title(self) -> None:
+        count = f"Queued {len(self.messages)}" if self.messages else "Queued"
+        self.border_title = f"{count} · {self._hint}" if self._hint else count
 
     def show(self, messages: Sequence[QueuedMessage]) -> None:
         if messages == self.messages:
@@ -59,7 +74,7 @@ class QueuePanel(OptionList):
             for number, message in enumerate(messages[:MAX_SHOWN], 1)
         ]
         self.set_options(lines)
-        self.border_title = f"Queued {len(messages)}"
+        self._show_title()
         self.set_class(bool(messages), "-filled")
         if messages:
             self.highlighted = min(place, len(lines) - 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
@@ -88,6 +89,16 @@ class TurnFigures:
     context_window: int | None = None
 
 
+class GoOn(StrEnum):
+    """What Enter on an empty prompt does."""
+
+    RESUME = "resume"
+    """The turn whose process died."""
+    DELIVER = "deliver"
+    """The first queued message, after a turn that was cancelled or failed."""
+    NOTHING = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ConversationState:
     session: str
@@ -97,6 +108,8 @@ class ConversationState:
     approvals: Sequence[PendingApproval] = ()
     queued: Sequence[QueuedMessage] = ()
     figures: TurnFigures = TurnFigures()
+    host: str = ""
+    """The third-party agent that runs in the session, known through its hooks."""
 
     @property
     def is_open(self) -> bool:
@@ -106,6 +119,12 @@ class ConversationState:
     def is_running(self) -> bool:
         """Whether a living process works on the turn."""
         return self.state == "working"
+
+    @property
+    def go_on(self) -> GoOn:
+        if self.state == "interrupted":
+            return GoOn.RESUME
+        return GoOn.DELIVER if self.queued and self.state in ("ended", "new") else GoOn.NOTHING
 
 
 @dataclass(frozen=True, slots=True)

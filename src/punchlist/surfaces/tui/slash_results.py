@@ -97,6 +97,7 @@ class SlashResults:
             DialogName.APPROVALS: lambda: app.on_conversation("focus_approvals"),
             DialogName.TODOS: lambda: app.on_conversation("focus_todos"),
             DialogName.COMMANDS: app.action_command_palette,
+            DialogName.GO_ON: lambda: app.turns.go_on(self._session),
             DialogName.KEYS: app.action_show_keys,
             DialogName.MODE: lambda: self._mode(argument),
             DialogName.MODEL: lambda: self._model(argument),

@@ -14,6 +14,7 @@ from punchlist.surfaces.tui.screen_state import SessionState, TurnFigures
 from punchlist.surfaces.tui.theme import SPINNER, STILL
 
 HIGH_CONTEXT = 0.8
+MAX_REASON = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,10 @@ class StatusValues:
     """New entries below what is on the screen."""
     problem: str = ""
     """Why the screen may be out of date."""
+    reason: str = ""
+    """Why the last turn ended."""
+    host: str = ""
+    """The third-party agent that runs in the session."""
 
     @property
     def is_moving(self) -> bool:
@@ -86,7 +91,28 @@ def _state(values: StatusValues, sign: str) -> Content:
         case "waiting":
             return assemble(("◇ waits", "$needs-you"))
         case "interrupted":
-            return assemble(("✗ interrupted", "$failed"), (" /resume", "$quiet"))
+            return assemble(("✗ interrupted", "$failed"), (" · Enter resumes it", "$quiet"))
+        case _ if values.host:
+            return assemble((f"▷ {line(values.host, 30)} runs", "$working"))
+        case "ended":
+            return _ended(values.reason)
+        case _:
+            return assemble(("· idle", "$quiet"))
+
+
+def _ended(reason: str) -> Content:
+    """`✓ completed`, `✗ error: no answer`, `◇ stalled: no progress in 3 continuations`"""
+    name, _, why = reason.partition(":")
+    text = line(f"{name}: {why.strip()}" if why.strip() else name, MAX_REASON)
+    match name:
+        case "completed":
+            return assemble(("✓ completed", "$done"))
+        case "error":
+            return assemble((f"✗ {text}", "$failed"))
+        case "open" | "capped" | "budget" | "stalled":
+            return assemble((f"◇ {text}", "$needs-you"))
+        case "cancelled":
+            return assemble((f"· {text}", "$quiet"))
         case _:
             return assemble(("· idle", "$quiet"))
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.message_kinds import COMPACTION, CONTINUATION, ENDING, GOAL, REMINDER, REPLY, RESULT, RESUMED
 from punchlist.checklist.service import UPDATE_KIND
+from punchlist.integrations.session_goals import GOAL_KIND
 from punchlist.kernel.clock import parse_timestamp
-from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
+from punchlist.surfaces.tui.entries import CallEntry, Entry, ListEntry, NoteEntry, ReplyEntry, SaidEntry
 
 if TYPE_CHECKING:
-    from punchlist.conversations.model import ChatEntry
+    from punchlist.conversations.model import ChatEntry, Message
     from punchlist.toolcalls.stored_call import StoredCall
 
 FindCall = Callable[[str], "StoredCall | None"]
@@ -23,15 +25,25 @@ _LEADS: Final = {
     REMINDER: "reminded: ",
     RESUMED: "resumed: ",
     GOAL: "completed only if: ",
+    GOAL_KIND: "the goal is: ",
 }
+_ITEM: Final = re.compile(r"^Your item: (.+)$", re.MULTILINE)
 
 
-def entries_from(chat: Sequence[ChatEntry], find_call: FindCall) -> list[Entry]:
-    """The entries of stored messages, in order. Results become part of their calls."""
+def entries_from(chat: Sequence[ChatEntry], find_call: FindCall, list_before: str = "") -> list[Entry]:
+    """The entries of stored messages, in order. Results become part of their calls.
+
+    `list_before` is the last message about the list before these.
+    """
     found: dict[str, Entry] = {}
+    last: Entry | None = None
     for each in chat:
         for entry in _entries(each, find_call):
-            found[entry.id] = replace(entry, position=each.message.position)
+            placed = replace(entry, position=each.message.position)
+            if isinstance(placed, ListEntry):
+                placed, list_before = replace(placed, before=list_before), placed.after
+                placed = last.followed_by(placed) if isinstance(last, ListEntry) else placed
+            found[placed.id] = last = placed
         if each.message.kind == RESULT and (result := _parsed(each.message.content)) is not None:
             call = found.get(str(result.get("id")))
             if isinstance(call, CallEntry) and not call.has_ended:
@@ -54,18 +66,23 @@ def _entries(each: ChatEntry, find_call: FindCall) -> Iterator[Entry]:
         return
     elif message.role == "user" and message.kind == "text":
         if depth:
-            yield NoteEntry(message.id, "delegation", f"{agent}: {message.content}", depth)
+            yield NoteEntry(message.id, "delegation", f"{agent} works on: {_task(message.content)}", depth)
         else:
             yield SaidEntry(message.id, message.content, message.created_at)
     elif message.role == "assistant":
         yield ReplyEntry(message.id, message.content, agent, depth)
-    elif message.kind == ENDING:
-        yield NoteEntry(message.id, ENDING, message.content, depth)
     elif message.kind == UPDATE_KIND:
-        _, *items = message.content.splitlines()
-        yield NoteEntry(message.id, message.kind, "list changed: " + "; ".join(map(str.strip, items)), depth)
+        yield ListEntry(message.id, "", message.content, depth)
     else:
-        yield NoteEntry(message.id, message.kind, _LEADS.get(message.kind, "") + _readable(message.content), depth)
+        yield NoteEntry(message.id, message.kind, _note(message), depth)
+
+
+def _note(message: Message) -> str:
+    if message.kind == ENDING:
+        return message.content
+    if message.kind == GOAL_KIND and not message.content:
+        return "the goal was removed"
+    return _LEADS.get(message.kind, "") + _readable(message.content)
 
 
 def call_entry(call: dict[str, Any], stored: StoredCall | None, agent: str = "", depth: int = 0) -> CallEntry:
@@ -85,6 +102,12 @@ def with_stored(entry: CallEntry, stored: StoredCall) -> CallEntry:
     )
 
 
+def _task(content: str) -> str:
+    """The request of a worker, led by the item that it is about."""
+    items = _ITEM.findall(content)
+    return f"{items[-1]}\n{content}" if items else content
+
+
 def _parsed(content: str) -> dict[str, Any] | None:
     try:
         found = json.loads(content)
@@ -98,4 +121,4 @@ def _readable(content: str) -> str:
     found = _parsed(content) if content.startswith("{") else None
     if found is None:
         return content
-    return next((str(found[name]) for name in ("summary", "text", "goal") if name in found), content)
+    return next((str(found[name]) for name in ("summary", "text", "criteria", "goal") if name in found), content)

@@ -11,6 +11,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import ClassVar, Final
 
 from rich.segment import Segment
@@ -24,8 +25,8 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.style import Style
 
-from punchlist.surfaces.figures import format_seconds
-from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry
+from punchlist.surfaces.figures import age_of, format_seconds
+from punchlist.surfaces.tui.entries import CallEntry, Entry, ListEntry, NoteEntry, ReplyEntry
 from punchlist.surfaces.tui.entry_lines import entry_lines
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.streamed_markdown import StreamedMarkdown
@@ -119,7 +120,12 @@ class TranscriptView(ScrollView, can_focus=True):
         before, changed = len(self._blocks), False
         for entry in entries:
             place = self._places.get(entry.id)
-            if place is None:
+            last = self._blocks[-1].entry if self._blocks else None
+            if place is None and isinstance(entry, ListEntry) and isinstance(last, ListEntry):
+                self._blocks[-1].update(last.followed_by(entry))
+                self._places[entry.id] = len(self._blocks) - 1
+                changed = True
+            elif place is None:
                 self._places[entry.id] = len(self._blocks)
                 self._blocks.append(_Block(entry))
                 changed = True
@@ -191,6 +197,8 @@ class TranscriptView(ScrollView, can_focus=True):
     def _running_seconds(self, entry: Entry) -> float | None:
         if not isinstance(entry, CallEntry) or entry.status != "executing":
             return None
+        if entry.started_at:
+            return age_of(entry.started_at, datetime.now(UTC))
         return time.monotonic() - self._started.setdefault(entry.id, time.monotonic())
 
     def _layout(self, *, shift: int = 0) -> None:
@@ -388,7 +396,7 @@ class TranscriptView(ScrollView, can_focus=True):
 
 
 def _can_open(entry: Entry) -> bool:
-    return isinstance(entry, CallEntry | NoteEntry)
+    return isinstance(entry, CallEntry | NoteEntry | ListEntry)
 
 
 def _position(blocks: Iterable[_Block]) -> int:

@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from punchlist.errors import PunchlistError
 from punchlist.surfaces.tui.line_modes.answers import QUIET_SECONDS, parse_answer, parse_yes_no
 from punchlist.surfaces.tui.line_modes.chat_feed import ChatFeed, FeedUpdate
 from punchlist.surfaces.tui.line_modes.dialog_text import dialog_text
+from punchlist.surfaces.tui.screen_state import GoOn
 from punchlist.surfaces.tui.slash_commands.builtin import open_registry
 from punchlist.surfaces.tui.slash_commands.model import (
     ConfirmAction,
@@ -40,6 +41,11 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.screen_state import ConversationState, PendingApproval
 
 Question = ConfirmAction | ConfirmShellCommands
+
+
+LATE_SECONDS: Final = 60.0
+QUESTION_WAITS: Final = "A question waits: type yes, no or always."
+NO_QUESTION: Final = "No question waits any more, so nothing was sent. Write it in other words to send it."
 
 
 class LineOutput(Protocol):
@@ -68,6 +74,10 @@ class LineChat:
         self._feed = ChatFeed(backend, session)
         self._asked: PendingApproval | None = None
         self._asked_at = 0.0
+        self._last_asked: PendingApproval | None = None
+        """A question that ended without an answer from here."""
+        self._answerable_at = 0.0
+        """When it was last waiting."""
         self._question: Question | None = None
         self.registry, problems = open_registry(backend.services, os.environ)
         self.update: FeedUpdate | None = None
@@ -97,6 +107,9 @@ class LineChat:
         self._output.show_entries(update.finished)
         first = next(iter(update.state.approvals), None)
         if first is None:
+            if self._asked is not None:
+                # It was answered elsewhere, or its turn has ended.
+                self._last_asked, self._answerable_at = self._asked, self._monotonic()
             self._asked = None
         elif self._asked is None or first.call_id != self._asked.call_id:
             self._asked, self._asked_at = first, self._monotonic()
@@ -126,6 +139,8 @@ class LineChat:
             asked, self._asked = self._asked, None
             self.backend.answer_approval(asked, answer.answer, reason=answer.reason)
             self._output.say("Denied." if answer.answer == "deny" else "Allowed.")
+        elif self._answered_late(text):
+            self._output.say(NO_QUESTION)
         elif text.startswith("!") and text[1:].strip():
             self._run(f"/shell {text[1:].strip()}", self._context())
         elif text.startswith("/") and "/" not in text.split(maxsplit=1)[0][1:]:
@@ -133,15 +148,31 @@ class LineChat:
         else:
             self.submit(text)
 
+    def _answered_late(self, text: str) -> bool:
+        """Whether the text reads as the answer to the last question, which ended within `LATE_SECONDS`."""
+        late = self._monotonic() - self._answerable_at < LATE_SECONDS
+        return self._last_asked is not None and late and parse_answer(text, self._last_asked) is not None
+
     def submit(self, text: str) -> None:
         """Start a turn, or queue the message while one runs."""
         if self.is_running:
             self.backend.queue(self.session, text)
             number = len(self.backend.conversation(self.session).queued)
-            self._output.say(f"Queued as number {number}.")
+            asked = f" {QUESTION_WAITS}" if self.waits_for_answer else ""
+            self._output.say(f"Queued as number {number}.{asked}")
             return
         self._starting = True
-        self._in_thread(lambda: self.backend.start(self.session, text), self._started)
+        self._in_thread(lambda: self.backend.send(self.session, text), self._started)
+
+    def go_on(self) -> None:
+        """Continue an interrupted turn; else deliver the first queued message."""
+        backend, session = self.backend, self.session
+        work = {GoOn.RESUME: backend.resume, GoOn.DELIVER: backend.deliver}.get(backend.conversation(session).go_on)
+        if work is None or self.is_running:
+            self._output.say("Nothing was interrupted, and nothing is queued.")
+            return
+        self._starting = True
+        self._in_thread(lambda: work(session), self._started)
 
     def interrupt(self) -> bool:
         """Interrupt the turn; False if none is open."""
@@ -207,7 +238,9 @@ class LineChat:
         self._run(question.line, replace(context, shell_output=output))
 
     def _open(self, dialog: DialogName, argument: str) -> None:
-        if dialog is DialogName.MODE and argument:
+        if dialog is DialogName.GO_ON:
+            self.go_on()
+        elif dialog is DialogName.MODE and argument:
             self.backend.options.mode = argument
             self._output.say(f"The mode is {argument} from the next turn on.")
         elif dialog is DialogName.MODEL and argument:

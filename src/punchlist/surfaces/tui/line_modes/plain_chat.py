@@ -18,10 +18,11 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.surfaces.figures import format_seconds
 from punchlist.surfaces.tui.display_text import block, line
-from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
+from punchlist.surfaces.tui.entries import CallEntry, Entry, ListEntry, NoteEntry, ReplyEntry, SaidEntry
 from punchlist.surfaces.tui.entry_lines import list_change
 from punchlist.surfaces.tui.line_modes.answers import answer_choices
 from punchlist.surfaces.tui.line_modes.line_chat import LineChat, Question
+from punchlist.surfaces.tui.list_changes import list_change_words
 from punchlist.surfaces.tui.slash_commands.model import ConfirmAction, MessageLevel
 
 if TYPE_CHECKING:
@@ -78,9 +79,14 @@ def entry_words(entry: Entry) -> Iterator[str]:
             yield f"You: {block(text)}"
         case ReplyEntry(text=text, depth=depth, agent=agent):
             yield f"{f'Worker {line(agent)}' if depth else 'Agent'}: {block(text)}"
-        case NoteEntry(kind=kind, text=text):
-            first = line(next(iter(text.strip().splitlines()), ""))
-            yield f"Turn ended: {first}" if kind == ENDING else f"Note: {first}"
+        case NoteEntry(kind=kind, text=text, depth=depth) if kind == ENDING:
+            first, *left = block(text.strip()).split("\n")
+            yield f"{'Worker' if depth else 'Turn'} ended: {first}"
+            yield from () if depth else left
+        case NoteEntry(text=text):
+            yield f"Note: {line(next(iter(text.strip().splitlines()), ''))}"
+        case ListEntry():
+            yield f"List: {line(list_change_words(entry.before, entry.after))}"
         case CallEntry():
             yield from _call_words(entry)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from punchlist.conversations.message_queue import MessageQueue
 from punchlist.errors import InvalidInput
 from punchlist.surfaces.tui.slash_commands.model import (
     ConfirmShellCommands,
+    DialogName,
+    OpenDialog,
     ScheduleTool,
     ShowMessage,
     SlashCommand,
@@ -16,17 +19,32 @@ from punchlist.surfaces.tui.slash_commands.model import (
     SubmitPrompt,
 )
 from punchlist.surfaces.tui.slash_commands.shell_blocks import fence
+from punchlist.views.conversations import turn_state
+
+if TYPE_CHECKING:
+    from punchlist.app import Services
 
 RUN_COMMAND: Final = "run_command"
 REVIEW_COMMANDS: Final = ("git status --short", "git diff HEAD")
 
 
 def _continue(context: SlashContext, arguments: str) -> SlashResult:
-    items = context.services.todos.list(context.scope).open_items
+    services, session = context.services, context.scope.conversation_id
+    if not context.running and not arguments and _can_go_on(services, session):
+        return OpenDialog(DialogName.GO_ON)
+    items = services.todos.list(context.scope).open_items
     if not items:
         return ShowMessage("Nothing is open in this session.")
     prompt = ["Finish the open items of this session's list:", *(f"- {item.title}" for item in items)]
     return SubmitPrompt("\n".join([*prompt, *(["", arguments] if arguments else [])]))
+
+
+def _can_go_on(services: Services, session: str) -> bool:
+    """Whether a turn was interrupted, or messages wait although nothing runs."""
+    if MessageQueue(services.store).pending(session):
+        return True
+    turn = services.conversations.current_turn(session)
+    return turn is not None and turn_state(turn) == "interrupted"
 
 
 def _review(context: SlashContext, arguments: str) -> SlashResult:
@@ -63,7 +81,7 @@ def _tool(context: SlashContext, arguments: str) -> SlashResult:
 
 
 COMMANDS: Final = (
-    SlashCommand("continue", "Have the agent finish the open items", _continue, argument_hint="[NOTE]"),
+    SlashCommand("continue", "Resume the turn, or finish the open items", _continue, argument_hint="[NOTE]"),
     SlashCommand("review", "Have the agent review the uncommitted changes", _review, argument_hint="[FOCUS]"),
     SlashCommand("shell", "Run a command in the workspace", _shell, argument_hint="COMMAND"),
     SlashCommand("tool", "Call a tool yourself", _tool, argument_hint="NAME [JSON]"),

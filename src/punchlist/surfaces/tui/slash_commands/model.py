@@ -30,6 +30,8 @@ class DialogName(StrEnum):
 
     APPROVALS = "approvals"
     COMMANDS = "commands"
+    GO_ON = "go_on"
+    """No dialog: continue the interrupted turn, or deliver the first queued message."""
     KEYS = "keys"
     MISSIONS = "missions"
     MODE = "mode"

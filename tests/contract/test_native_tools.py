@@ -246,6 +246,25 @@ def test_an_edit_that_finds_nothing_says_what_is_close_and_changes_nothing(agent
     assert (agent.root / "file").read_bytes() == b"def run(self):\n    return 1\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "good", "bad", "told"),
+    [
+        ("a.py", "def f(x):\n    return x\n", "def f(round(x, 2)):\n    return x\n", "line 1: "),
+        ("a.json", '{"a": 1}', '{"a": 1,}', "line 1: "),
+        ("a.toml", "a = 1\n", "a = \n", "line 1"),
+        ("a.txt", "def", "def (", None),
+        ("tsconfig.json", "{}", '{"a": 1, // why\n}', None),
+        ("deep.py", "()", "(" * 100_000, "line 1: "),
+    ],
+)
+def test_a_change_that_breaks_a_file_says_so(agent: Agent, name: str, good: str, bad: str, told: str | None) -> None:
+    assert "cannot be parsed" not in agent.does("write_file", path=name, content=good)
+    broken = agent.does("edit_file", path=name, old=good, new=bad)
+    assert ("But it cannot be parsed now: " in broken) is (told is not None)
+    assert told is None or told in broken
+    assert (agent.root / name).read_text() == bad
+
+
 def test_a_failed_edit_of_a_long_file_shows_the_lines_around_the_most_similar_one(agent: Agent) -> None:
     lines = [f"# {number}" for number in range(100)]
     lines[50] = "def wheel_of_the_car(size):"

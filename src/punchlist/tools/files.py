@@ -20,6 +20,7 @@ from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.tool import Effect, ToolContext, ToolFailure
 from punchlist.tools.command import run_program
 from punchlist.tools.function_tool import FunctionTool
+from punchlist.tools.syntax import syntax_note
 from punchlist.tools.workspace import Workspace, refuse_open_database
 
 MAX_READ_BYTES: Final = 1_000_000
@@ -75,7 +76,8 @@ class FileTools:
         real = self._workspace.locate(path)
         new = not os.path.exists(real)
         self._write(real, path, content)
-        return f"{'Created' if new else 'Wrote'} {self._workspace.display_path(real)}, {_size(content)}."
+        written = f"{'Created' if new else 'Wrote'} {self._workspace.display_path(real)}, {_size(content)}."
+        return written + syntax_note(path, content)
 
     def edit_file(self, path: str, old: str, new: str, replace_all: bool = False) -> str:
         """Replace a part of a text file. `old` must match exactly, and only once unless replace_all is set: include
@@ -84,7 +86,8 @@ class FileTools:
         real = self._workspace.locate(path)
         self._write(real, path, after)
         count = before.count(_as_in(before, old)) if replace_all else 1
-        return f"Replaced {count} occurrence{'s' if count > 1 else ''} in {self._workspace.display_path(real)}."
+        replaced = f"Replaced {count} occurrence{'s' if count > 1 else ''} in {self._workspace.display_path(real)}."
+        return replaced + syntax_note(path, after)
 
     def list_directory(self, path: str = ".") -> str:
         """List a folder of the workspace. Folders end with /, files have their size."""

@@ -113,7 +113,7 @@ def test_messages_outlive_a_navigation_and_errors_stand_at_their_field(
     field = page.get_by_label("Active todos at most")
     expect(field).to_be_focused()
     expect(field).to_have_attribute("aria-invalid", "true")
-    expect(page.locator(".error-text", has_text="must be a whole number")).to_be_visible()
+    expect(page.locator(".error-text", has_text="Must be a whole number")).to_be_visible()
     field.fill("1")
     page.get_by_role("button", name="Create the mission").click()
     expect(page.locator(".toast")).to_contain_text("Created Docs")

@@ -33,7 +33,7 @@ def test_the_search_box_offers_actions_runs_and_each_mission_once(
     expect(box.get_by_role("option", name=re.compile("^Developer Experience"))).to_have_count(1)
     # One Esc closes it, also when something is written.
     field.fill("slow plug")
-    expect(box.get_by_role("option", name=re.compile("queued, pillar-owner"))).to_have_count(1)
+    expect(box.get_by_role("option", name=re.compile("queued, pillar owner"))).to_have_count(1)
     page.keyboard.press("Escape")
     expect(box).to_be_hidden()
     page.keyboard.press("Control+k")

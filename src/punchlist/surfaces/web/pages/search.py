@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from punchlist.surfaces.web.pages.names import agent_name, chat_title
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.run_titles import RunTitles
 from punchlist.surfaces.web.pages.search_actions import actions, pages
@@ -124,7 +125,14 @@ def _runs(request: PageRequest, text: str) -> list[Result]:
     titles = RunTitles(request.services)
     runs = request.services.runs.list(ended=True, limit=_MAX_RUNS)
     shown = [
-        Result("run", plain(titles.of(run)), f"{run.status.value}, {run.agent}", f"/runs/{run.id}", (), run.created_at)
+        Result(
+            "run",
+            plain(titles.of(run)),
+            f"{run.status.value}, {agent_name(run.agent)}",
+            f"/runs/{run.id}",
+            (),
+            run.created_at,
+        )
         for run in runs
     ]
     return [each for each in shown if each.has(text) or each.url.endswith(text)][:_MAX_NAMED]
@@ -133,7 +141,7 @@ def _runs(request: PageRequest, text: str) -> list[Result]:
 def _conversations(request: PageRequest, text: str) -> list[Result]:
     lines = read_conversations(request.services.store, limit=_MAX_CONVERSATIONS).conversations
     return [
-        Result("chat", plain(line.title or line.id), "", f"/chats/{line.id}", (), line.active_at)
+        Result("chat", plain(chat_title(line.title) or line.id), "", f"/chats/{line.id}", (), line.active_at)
         for line in lines
         if text in f"{line.title} {line.id}".lower()
     ][:_MAX_NAMED]

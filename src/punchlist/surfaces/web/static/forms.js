@@ -99,7 +99,7 @@ function markField(form, message) {
   const labelOf = (field) => field.labels?.[0]?.firstChild?.textContent.trim() ?? "";
   const field = name && [...form.elements].find((each) => each.checkVisibility?.() && (each.name === name || labelOf(each) === name));
   if (!field || field.type === "hidden" || field.nodeName === "BUTTON") return false;
-  const note = Object.assign(document.createElement("span"), { className: "error-text small", textContent: problem });
+  const note = Object.assign(document.createElement("span"), { className: "error-text small", textContent: problem[0].toUpperCase() + problem.slice(1) });
   note.id = `${field.id || field.name}-problem`;
   note.setAttribute("role", "alert");
   field.after(note);

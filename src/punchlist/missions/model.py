@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
 from punchlist.conversations.model import Scope
@@ -55,6 +56,11 @@ class Mission(NamedTuple):
     def config(self) -> dict[str, Any]:
         config: dict[str, Any] = json.loads(self.json_config)
         return config
+
+    @property
+    def settings_version(self) -> str:
+        """Changes with the settings, so that two editors cannot overwrite each other."""
+        return sha256(f"{self.status}\n{self.json_config}\n{self.source}".encode()).hexdigest()[:16]
 
     def checksum(self) -> int:
         # Without `last_tick`, which changes with every cycle.

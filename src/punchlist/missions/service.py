@@ -75,8 +75,10 @@ class Missions:
             lines = _check_change(tx, mission, config, source)
             return ApplyPreview(False, lines, _warnings(config, todo_repository.open_in_mission(tx, mission.id)))
 
-    def apply(self, scope: Scope, config: MissionConfig, source: str) -> ApplyResult:
-        """Create a mission, or change it to match its file (M1)."""
+    def apply(
+        self, scope: Scope, config: MissionConfig, source: str, *, expected_version: str | None = None
+    ) -> ApplyResult:
+        """Create a mission, or change it to match its file (M1). `expected_version` is its `settings_version`."""
         _check_role(scope, "apply a mission file")
         for _ in range(_APPLY_ATTEMPTS):
             try:
@@ -84,6 +86,11 @@ class Missions:
                     mission = mission_repository.lock_mission_by_slug(tx, config.slug)
                     if mission is None:
                         return self._create(tx, scope, config, source)
+                    if expected_version not in (None, mission.settings_version):
+                        raise Conflict(
+                            f"The settings of mission {config.slug!r} were changed since you opened them. Nothing was "
+                            "saved. Open them again."
+                        )
                     return self._change(tx, scope, mission, config, source)
             except _SlugTaken:
                 continue

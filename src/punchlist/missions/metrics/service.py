@@ -27,9 +27,13 @@ from punchlist.missions.metrics.repository import PillarMetric
 from punchlist.missions.metrics.status import MetricStatus, Trend
 from punchlist.missions.model import Metric, MetricReading, Mission, MissionScope
 from punchlist.missions.todos.lifecycle import LEADS
+from punchlist.runs import service as runs
+from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Store, Transaction
 
 MANUAL: Final = "manual"
+COLLECTOR: Final = "collector"
+"""The agent of runs that collect metrics."""
 DEFAULT_READINGS: Final = 60
 """How many of the newest readings a view contains by default."""
 MAX_NOTE_LENGTH: Final = 2_000
@@ -168,6 +172,21 @@ class Metrics:
                 return mission, [_find(tx, mission, slug).metric for slug in dict.fromkeys(slugs)]
             every = [placed.metric for placed in metric_repository.in_mission(tx, mission.id) if placed.active]
             return mission, [metric for metric in every if metric.collector_type != MANUAL]
+
+    def enqueue_collection(self, scope: Scope, mission_slug: str, slugs: Collection[str] = (), *, reason: str) -> Run:
+        """Queue a run that collects metrics. Collectors are commands and requests, so that a worker runs them."""
+        mission, metrics = self.find_collectable(mission_slug, slugs)
+        with self._store.write() as tx:
+            return runs.enqueue(
+                tx,
+                scope,
+                kind=RunKind.COLLECT,
+                conversation_id=mission.conversation_id,
+                agent=COLLECTOR,
+                request={"metrics": [metric.slug for metric in metrics]},
+                mission_id=mission.id,
+                reason=reason,
+            )
 
 
 def _view(tx: Transaction, placed: PillarMetric, limit: int) -> MetricView:

@@ -19,6 +19,7 @@ from punchlist.kernel.text import display_value, excerpt, visible
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionWrite, check_active, find_mission, find_pillar, lock_mission
 from punchlist.missions.escalations.transitions import OVERDUE
+from punchlist.missions.metrics.service import COLLECTOR
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
 from punchlist.missions.todos.attachments import TodoAttachments
 from punchlist.missions.todos.edits import TodoEdits
@@ -66,7 +67,6 @@ from punchlist.runs import service as runs
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Transaction
 
-COLLECTOR: Final = "collector"
 _FIELDS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     **dict.fromkeys(UPDATES, ((), ())),
     TodoAction.EXTEND: (("deadline",), ()),

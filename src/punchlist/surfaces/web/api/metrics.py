@@ -102,22 +102,9 @@ def _record(call: ApiCall) -> Any:
 
 
 def _collect(call: ApiCall) -> Any:
-    """Collectors are commands and requests: a worker runs them."""
-    from punchlist.missions.todos.service import COLLECTOR
-    from punchlist.runs.model import RunKind
-
-    services = call.services
-    mission, metrics = services.metrics.find_collectable(call.path["slug"], call.body.metrics)
-    run = services.runs.enqueue(
-        call.scope(mission.conversation_id),
-        kind=RunKind.COLLECT,
-        conversation_id=mission.conversation_id,
-        agent=COLLECTOR,
-        request={"metrics": [metric.slug for metric in metrics]},
-        mission_id=mission.id,
-        reason="asked for over HTTP",
-    )
-    return run.as_json()
+    services, slug = call.services, call.path["slug"]
+    scope = call.scope(services.missions.get(slug).conversation_id)
+    return services.metrics.enqueue_collection(scope, slug, call.body.metrics, reason="asked for over HTTP").as_json()
 
 
 ENDPOINTS = [

@@ -16,7 +16,6 @@ from punchlist.missions.config.model import MissionConfig
 from punchlist.missions.model import Mission
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.storage.store import Transaction
-from punchlist.surfaces.web.api.dispatch import version_of
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, ApiReply, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, ReasonBody, RequiredReasonBody, RunShape, Text
 from punchlist.views.board import BoardFilter, board_json, read_board
@@ -141,11 +140,7 @@ def mission_json(mission: Mission) -> dict[str, Any]:
 def mission_version(call: ApiCall, tx: Transaction) -> str:
     """Of the settings; locks the mission."""
     mission = find_mission(tx, call.path["slug"])
-    return _version(mission_repository.lock_mission(tx, mission.id) or mission)
-
-
-def _version(mission: Mission) -> str:
-    return version_of(mission.json_config, mission.source, mission.status)
+    return (mission_repository.lock_mission(tx, mission.id) or mission).settings_version
 
 
 def _list(call: ApiCall) -> Any:
@@ -162,7 +157,7 @@ def _apply(call: ApiCall) -> ApiReply:
         "changes": result.changes,
         "warnings": result.warnings,
     }
-    return ApiReply(value, 201 if result.created else 200, _version(result.mission))
+    return ApiReply(value, 201 if result.created else 200, result.mission.settings_version)
 
 
 def _replace(call: ApiCall) -> ApiReply:
@@ -194,7 +189,7 @@ def _show(call: ApiCall) -> ApiReply:
         "capacity": board.todos.capacity.as_json(),
         "nextCycle": board.next_cycle,
     }
-    return ApiReply(value, etag=_version(board.mission))
+    return ApiReply(value, etag=board.mission.settings_version)
 
 
 def _board(call: ApiCall) -> Any:

@@ -101,6 +101,11 @@ def value(number: float | None) -> str:
     return "–" if number is None else f"{number:,.4g}" if abs(number) < 10_000 else f"{number:,.0f}"
 
 
+def plain_number(number: float | None) -> str:
+    """For a field of a form; nothing for None."""
+    return "" if number is None else f"{number:.10g}" if number != int(number) else str(int(number))
+
+
 def words(name: str) -> str:
     """An identifier as words: `in_progress` becomes `in progress`."""
     return name.replace("_", " ")

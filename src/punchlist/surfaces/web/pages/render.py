@@ -37,6 +37,7 @@ def environment() -> Environment:
         "amount": formats.amount,
         "value": formats.value,
         "words": formats.words,
+        "plain_number": formats.plain_number,
         "span": formats.span,
         "day": formats.day,
         "local_day": formats.local_day,

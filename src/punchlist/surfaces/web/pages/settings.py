@@ -1,9 +1,12 @@
-"""`/settings`: who is logged in, and which project and database the server uses."""
+"""`/settings`: who is logged in, which project and database the server uses, and the access tokens."""
 
 from __future__ import annotations
 
+from punchlist.kernel.events import Role
 from punchlist.notify.push import is_installed
-from punchlist.surfaces.web.pages.page import Page, PageRequest
+from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
+from punchlist.tokens.model import LOGIN_CODE, LOGIN_COOKIE
+from punchlist.tokens.validation import TokenValidity
 
 
 def settings(request: PageRequest) -> Page:
@@ -13,5 +16,25 @@ def settings(request: PageRequest) -> Page:
         "project": str(services.workspace),
         "push": is_installed(),
         "database": services.settings.database.rpartition("@")[2],
+        "tokens": _tokens(request) if request.actor.role is Role.PERSON else None,
     }
     return Page("settings.html", "Settings", values, section="settings")
+
+
+def _tokens(request: PageRequest) -> list[dict[str, object]]:
+    """The valid ones, newest first."""
+    kinds = {LOGIN_CODE: "login link, not used yet", LOGIN_COOKIE: "browser"}
+    return [
+        {
+            "token": token,
+            "kind": next((kind for name, kind in kinds.items() if token.name.startswith(name)), "token"),
+            "is_own": token.name == request.actor.name,
+        }
+        for token, validity in sorted(request.services.tokens.list(), key=lambda each: each[0].created_at, reverse=True)
+        if validity is TokenValidity.VALID
+    ]
+
+
+def revoke_token(request: PageRequest) -> Redirect:
+    token = request.services.tokens.revoke(request.scope(), request.parameters["token"])
+    return Redirect("/settings", f"{token.name} is revoked: its clients are refused from now on.")

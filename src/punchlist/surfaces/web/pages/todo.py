@@ -17,6 +17,7 @@ from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.moves import moves_from
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.todo_fields import editable_values, fingerprint
+from punchlist.surfaces.web.pages.todo_relations import relation_values
 from punchlist.views.todo_detail import PAGE, TodoDetail, read_detail, read_history
 from punchlist.views.todo_evidence import EvidencePage, read_todo_evidence
 from punchlist.views.todo_rounds import MAX_LIMIT, read_rounds
@@ -108,6 +109,7 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
         "history": detail.history,
         "more_history": f"/todos/{found.id}/history" if len(detail.history) == PAGE else None,
         "extra": detail.parts,
+        "relations": relation_values(services, detail),
     }
 
 

@@ -123,17 +123,32 @@ def test_an_item_stays_open_until_its_check_passes(rehearse: Rehearse, tmp_path:
 
 
 @pytest.mark.spec("V2", "T11")
-def test_the_state_shows_a_check_that_failed_and_one_that_a_person_wrote(rehearse: Rehearse) -> None:
-    scene = rehearse(planned(check="echo no; false"), completes(0), says("Done!"))
+def test_the_state_shows_the_check_of_the_current_item_and_why_it_failed(rehearse: Rehearse) -> None:
+    items = [{"title": "Write it", "check": "echo no;\nfalse"}, {"title": "Test it", "check": "pytest -q"}]
+    scene = rehearse(calls(("create_todo", {"items": items})), completes(0), says("Done!"))
     scene.run()
-    first, _, after = scene.asked[:3]
-    assert "check:" not in str(first.messages[-1])
-    assert "check: echo no; false\n    it failed last time: The command ended with exit code 1. no" in state(after)
+    _, before, after = scene.asked[:3]
+    assert "1. [ ] Write it\n    check: echo no; false\n2. [ ] Test it\n</state>" in state(before)
+    assert "check: echo no; false\n    its check failed: The command ended with exit code 1. no" in state(after)
     listed = rehearse(says("Done!"))
     person = Scope("s", Actor(Role.PERSON, "ann"))
     listed.runtime.checklists.add(person, "Test it", check="pytest -q", reason="todos add")
     listed.run()
     assert "The next item has a check: pytest -q" in state(listed.asked[0])
+
+
+@pytest.mark.spec("C8", "T11")
+def test_the_second_attempt_is_told_why_the_first_one_failed(rehearse: Rehearse) -> None:
+    """Also the attempt in a fresh context, which has not seen the first one."""
+    fails = calls(("complete_todo", {"todoId": 1, "outcome": "The disk\nis full.", "status": "failed"}))
+    checked = [calls(("list_directory", {}), claims(0)), says("Hm.")]
+    cannot = calls(("cannot_do_item", {"reason": "no"}))
+    scene = rehearse(planned(check="echo no; false"), fails, *checked, *[says("Soon.")] * 4, cannot)
+    assert scene.run().reason is Reason.STALLED
+    failed = "it failed: The disk is full."
+    assert f"1. [ ] Write it\n    check: echo no; false\n    {failed}\n</state>" in state(scene.asked[2])
+    fresh = str(scene.asked[-1].messages[0].text)
+    assert f"- {failed}\n- its check failed: The command ended with exit code 1. no" in fresh
 
 
 @pytest.mark.spec("V2", "C5")

@@ -90,6 +90,7 @@ class ItemRunner:
         task = ItemTask(item, verification, todo.context if todo else "", goal)
         plan = await self._call(self._runtime.plans.snapshot, self._scope)
         answers = plan.answers.get(item.id, ())
+        failures = failures or verification.failures
         prompt = item_prompt(goal, plan.todos, item, todo, task.verification.check, failures, answers)
         result = await self._runner.run(self._worker, prompt, resumed=resumed, item=task)
         if result.reason is Reason.COMPLETED and task.exit is not None:

@@ -21,7 +21,7 @@ from punchlist.plan import repository as plan_repository
 from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.model import PlanSnapshot, TurnTodo, plan_stream
 from punchlist.storage.store import Store, Transaction
-from punchlist.verification.model import CheckOutcome, Verification
+from punchlist.verification.model import Verification
 
 MAX_SHOWN = 30
 """Plan tasks shown to the model; `list_todo` returns the rest."""
@@ -238,15 +238,10 @@ def _checklist_text(checklist: Checklist) -> str:
 
 
 def _check_lines(verification: Verification) -> list[str]:
-    """A check that the agent did not write in this turn, or that has failed."""
-    check, result = verification.check, verification.result
-    failed = result is not None and result.outcome is CheckOutcome.FAILED
-    if check is None or not (check.by_person or verification.copied_from or failed):
-        return []
-    lines = [f"check: {one_line(check.description, MAX_REPORT_LENGTH)}"]
-    if result is not None and failed:
-        lines.append(f"it failed last time: {one_line(result.output)[-MAX_REPORT_LENGTH:]}")
-    return lines
+    """The check, and how earlier attempts failed."""
+    check = verification.check
+    described = [f"check: {one_line(check.description, MAX_REPORT_LENGTH)}"] if check is not None else []
+    return [*described, *verification.failures]
 
 
 def _in_full(todo: TurnTodo) -> list[str]:

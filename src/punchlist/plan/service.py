@@ -192,7 +192,10 @@ class Plans(ConditionService, PlanClaims, VerificationService):
             if retry:
                 # The claim ends, so the next attempt needs a new one.
                 failed = advance_todo(
-                    tx, scope, todo, PlanAction.RETRY, error, guard=_claim_guard(tx, scope, fence), started_at=None
+                    *(tx, scope, todo, PlanAction.RETRY, error),
+                    guard=_claim_guard(tx, scope, fence),
+                    started_at=None,
+                    verification=todo.verified().failed(error).encode(),
                 )
             else:
                 skipped = f"Skipped after two attempts: {error}"

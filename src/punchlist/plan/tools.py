@@ -17,7 +17,7 @@ from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, s
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import PLANNERS, ConditionKind, PlanAction, PlanStatus
 from punchlist.plan.model import ConditionAnswer, EndedTodo, FailedTodo, Plan, PlanSnapshot, TurnTodo
-from punchlist.verification.model import verification_json
+from punchlist.verification.model import Mark, verification_json
 from punchlist.verification.validation import CHECK_SCHEMA, VERIFICATION_SCHEMA
 
 if TYPE_CHECKING:
@@ -350,11 +350,12 @@ def _ended_json(ended: EndedTodo | FailedTodo) -> dict[str, Any]:
 
 
 def _check_json(todo: TurnTodo) -> dict[str, Any]:
-    """The check and the mark of a todo that has a check."""
+    """The mark of a todo that has a check; the check as well, unless it has passed."""
     if todo.verification is None:
         return {}
     fields = verification_json(todo.verified(), completed=todo.status is PlanStatus.COMPLETED)
-    return {name: fields[name] for name in ("mark", "check") if name in fields and "check" in fields}
+    names = ("mark",) if fields.get("mark") == Mark.CHECKED else ("mark", "check")
+    return {name: fields[name] for name in names if name in fields and "check" in fields}
 
 
 def _result(data: dict[str, Any]) -> ToolResult:

@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from punchlist.kernel.text import excerpt
+from punchlist.kernel.text import excerpt, one_line
 
 MAX_EVIDENCE: Final = 20
 """Calls kept per item: the last ones."""
 MAX_OUTPUT_LENGTH: Final = 4_000
 """Characters of a check's output that are kept: the end of it."""
 MAX_SUMMARY_LENGTH: Final = 200
+MAX_FAILURE_LENGTH: Final = 500
+"""Characters of what the next attempt is told about an earlier one."""
 
 
 class Mark(StrEnum):
@@ -91,6 +93,21 @@ class Verification:
     accepted_by: str | None = None
     copied_from: str | None = None
     """The id of the item that this one takes over from an earlier turn (T14)."""
+    failure: str = ""
+    """The error of the first attempt, for the second one (C8)."""
+
+    @property
+    def failures(self) -> list[str]:
+        """Why the item is still open, in one line each, for the next attempt."""
+        found = [f"it failed: {self.failure}"] if self.failure else []
+        if self.result is not None and self.result.outcome is CheckOutcome.FAILED:
+            # Errors are usually at the end.
+            found.append(f"its check failed: {one_line(self.result.output)[-MAX_FAILURE_LENGTH:]}")
+        return found
+
+    def failed(self, error: str) -> Verification:
+        """After the work on the item has failed."""
+        return replace(self, failure=one_line(error, MAX_FAILURE_LENGTH))
 
     @property
     def mark(self) -> Mark:
@@ -125,6 +142,8 @@ class Verification:
         data = self.as_json()
         if self.check is not None and self.check.by_person:
             data["checkByPerson"] = True
+        if self.failure:
+            data["failure"] = self.failure
         return data
 
     def as_json(self) -> dict[str, Any]:
@@ -158,6 +177,7 @@ def from_json(data: Mapping[str, Any]) -> Verification:
         ),
         data.get("acceptedBy"),
         data.get("copiedFrom"),
+        data.get("failure", ""),
     )
 
 

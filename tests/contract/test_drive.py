@@ -10,11 +10,12 @@ from tests.contract.rehearsing import Rehearse, Rehearsing, calls, plans, says
 from tests.contract.test_loop_hostile import resume
 
 from punchlist.agent.continuation import Reason
-from punchlist.agent.events import AgentEvent, ReplyReceived
+from punchlist.agent.events import AgentEvent, ListChanged, ReplyReceived
 from punchlist.checklist.lifecycle import ChecklistAction
-from punchlist.conversations.model import Scope
+from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import FinishReason, UserText
+from punchlist.plan.model import NewTodo
 
 LOOK: tuple[str, Any] = ("list_directory", {})
 
@@ -89,6 +90,35 @@ def test_an_attempt_ends_when_the_same_call_fails_three_times_in_the_same_way(re
     told = str(scene.asked[4].messages[0])
     assert "failed 3 times in the same way" in told
     assert "2: second" in told
+
+
+@pytest.mark.spec("V5", "C13")
+def test_a_turn_that_has_skipped_every_item_is_not_completed(rehearse: Rehearse) -> None:
+    ended = driven(rehearse, *[says("Hello, done.")] * 60).run("Write x.")
+    assert (ended.reason, ended.open) == (Reason.OPEN, ())
+    assert ended.why == "no item could be finished. Skipped: “Write x.”"
+    assert "Ended as open: no item could be finished." in ended.text
+
+
+@pytest.mark.spec("V5", "C8", "C13")
+@pytest.mark.parametrize("added", ["plan", "checklist"])
+def test_a_turn_that_has_skipped_an_item_of_a_person_is_not_completed(rehearse: Rehearse, added: str) -> None:
+    gives_up = [cannot("no"), cannot("still no")]
+    scene = driven(rehearse, plans("Look", "Write"), finishes("seen"), *gives_up, *gives_up, says("Look is done."))
+    person = Actor(Role.PERSON, "ann")
+
+    def add(event: AgentEvent) -> None:
+        plan = [item for item in event.lists.items if item.id] if isinstance(event, ListChanged) else []
+        if added == "plan" and len(plan) == 2:
+            scope = TurnScope("s", person, event.turn_id)
+            scene.runtime.plans.create(scope, [NewTodo("Water the plants")], reason="todos add")
+
+    if added == "checklist":
+        scene.runtime.checklists.add(Scope("s", person), "Water the plants", reason="todos add")
+    scene.runtime = replace(scene.runtime, on_event=add)
+    ended = scene.run()
+    assert (ended.reason, ended.open) == (Reason.OPEN, ())
+    assert ended.why == "what a person added could not be finished. Skipped: “Water the plants”"
 
 
 @pytest.mark.spec("V5", "C10")

@@ -48,6 +48,8 @@ async def run_drive(turn: Turn, goal: str | None, runner: ItemRunner) -> TurnRes
         resumed = False
     if turn.lists.open:
         return await turn.end(Reason.OPEN, "some items could not be finished")
+    if shortfall := await runner.shortfall():
+        return await turn.end(Reason.OPEN, shortfall)
     return await turn.end(Reason.COMPLETED, "every item has ended")
 
 

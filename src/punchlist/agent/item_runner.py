@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -16,8 +16,8 @@ from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, NotFound, PunchlistError
 from punchlist.kernel.text import one_line, quoted
-from punchlist.plan.lifecycle import ConditionKind, PlanAction
-from punchlist.plan.model import NewCondition, NewTodo
+from punchlist.plan.lifecycle import ConditionKind, PlanAction, PlanStatus
+from punchlist.plan.model import NewCondition, NewTodo, TurnTodo
 from punchlist.plan.validation import MAX_TITLE_LENGTH
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.verification.model import NO_VERIFICATION, Verification
@@ -31,6 +31,10 @@ MAX_REFUSALS: Final = 2
 """Attempts after which "cannot" is accepted: models give up early."""
 ITEM_LIMITS: Final = Limits(base_iterations=15, more_iterations=0, max_iterations=15, continuations=5, stall_after=3)
 MAX_FAILURE_LENGTH: Final = 1_500
+MAX_TITLES: Final = 5
+"""Skipped items that are named at the end of a turn."""
+SKIPPED: Final = "Skipped after"
+"""The beginning of the outcome of an item that the loop has given up."""
 
 
 class ItemResult(NamedTuple):
@@ -50,6 +54,9 @@ class ItemRunner:
         self._call = make_bridge(runtime.site.store)
         self.skipped: set[str] = set()
         """Ids of items that are not tried again in this turn."""
+        self._skipped_checklist: dict[str, str] = {}
+        """Titles of the skipped items of the session's checklist, by id. The turn's own items are in its plan."""
+        self._finished = 0
 
     async def try_once(self, goal: str, item: OpenItem) -> str | Wait | None:
         """One attempt. Returns what the agent of the turn is told, or None if the item was not finished."""
@@ -119,6 +126,22 @@ class ItemRunner:
         plan = await self._call(self._runtime.plans.snapshot, self._scope)
         return "\n".join(plan_lines(plan.todos))
 
+    async def shortfall(self) -> str:
+        """Why the turn is not completed although its list is clear; empty if it is.
+
+        A skipped item is an end that the loop has decided. If it has skipped everything, nothing was done; and what a
+        person has added only a person can leave out.
+        """
+        plan = await self._call(self._runtime.plans.snapshot, self._scope)
+        skipped = {todo.id: todo.title for todo in plan.todos if _is_skipped(todo)} | self._skipped_checklist
+        if not skipped:
+            return ""
+        if not self._finished and all(todo.status is not PlanStatus.COMPLETED for todo in plan.todos):
+            return f"no item could be finished. Skipped: {_titles(skipped.values())}"
+        wanted = await self._call(self._runtime.plans.added_by_person, self._scope) | self._skipped_checklist.keys()
+        theirs = [title for id, title in skipped.items() if id in wanted]
+        return f"what a person added could not be finished. Skipped: {_titles(theirs)}" if theirs else ""
+
     async def _start(self, item: OpenItem) -> None:
         if item.in_progress:
             return
@@ -147,18 +170,30 @@ class ItemRunner:
                 await self._call(plans.wait, scope, item.id, question)
         except PunchlistError as problem:
             return ItemResult(None, str(problem))
+        self._finished += task.exit is ItemExit.FINISHED
         return ItemResult(task.exit, task.text)
 
     async def _skip(self, item: OpenItem, failures: Sequence[str]) -> None:
-        why = f"Skipped after {len(failures)} attempts: {failures[-1]}"
+        why = f"{SKIPPED} {len(failures)} attempts: {failures[-1]}"
         self.skipped.add(item.id)
         # A person can have ended the item meanwhile: then theirs counts.
         with suppress(IllegalTransition, NotFound):
             if item.list == "plan":
                 await self._call(self._runtime.plans.end, self._scope, item.id, why, PlanAction.CANCEL)
             else:
+                self._skipped_checklist[item.id] = item.title
                 cancel = self._runtime.checklists.cancel
                 await self._call(cancel, self._scope, item.id, one_line(why, 500), reason="drive")
+
+
+def _is_skipped(todo: TurnTodo) -> bool:
+    return todo.status is PlanStatus.CANCELLED and (todo.outcome or "").startswith(SKIPPED)
+
+
+def _titles(titles: Iterable[str]) -> str:
+    named = [quoted(title) for title in titles]
+    more = f" and {len(named) - MAX_TITLES} more" if len(named) > MAX_TITLES else ""
+    return f"{', '.join(named[:MAX_TITLES])}{more}"
 
 
 def _item_agent(agent: AgentDefinition) -> AgentDefinition:

@@ -104,6 +104,10 @@ NOT_PLANNED_BY_PERSON: Final = Statement(
     f"SELECT 1 FROM events WHERE stream = :stream AND action = '{PlanAction.CREATE}' "
     f"AND (actor NOT LIKE '{Role.PERSON}:%' OR at <= :since) LIMIT 1"
 )
+CREATED_BY_PERSON: Final = Statement(
+    f"SELECT subject FROM events WHERE stream = :stream AND action = '{PlanAction.CREATE}' "
+    f"AND actor LIKE '{Role.PERSON}:%'"
+)
 ANY_CONDITIONS: Final = Statement("SELECT id FROM todo_conditions WHERE turn_id = :turn_id LIMIT 1")
 # A page at a time, with claims: most claimed todos are at the beginning. Excluding them in the same statement makes
 # PostgreSQL, while it has no statistics, scan the claims for each row. The status is a literal so that the partial
@@ -298,6 +302,11 @@ def count_retries(tx: Transaction, todo: TurnTodo) -> int:
 def planned_by_person(tx: Transaction, stream: str, since: str) -> bool:
     """Whether a person created every todo of a plan, after `since`."""
     return tx.one(NOT_PLANNED_BY_PERSON, stream=stream, since=since) is None
+
+
+def created_by_person(tx: Transaction, turn_id: str) -> frozenset[str]:
+    """Ids of the todos that a person added."""
+    return frozenset(str(row[0]) for row in tx.all(CREATED_BY_PERSON, stream=plan_stream(turn_id)))
 
 
 def has_conditions(tx: Transaction, turn_id: str) -> bool:

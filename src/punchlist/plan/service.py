@@ -124,6 +124,11 @@ class Plans(ConditionService, PlanClaims, VerificationService):
         with self._store.read() as tx:
             return find_todo(tx, scope, todo_id)
 
+    def added_by_person(self, scope: TurnScope) -> frozenset[str]:
+        """Ids of the todos that a person added to the plan."""
+        with self._store.read() as tx:
+            return repository.created_by_person(tx, scope.turn_id)
+
     def start(
         self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo", fence: int | None = None
     ) -> TurnTodo:

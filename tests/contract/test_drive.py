@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.contract.test_loop_hostile import resume
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.events import AgentEvent, ListChanged, ReplyReceived
+from punchlist.agent.resume import resume_session
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.events import Actor, Role
@@ -149,6 +151,28 @@ def test_the_answer_of_a_person_reaches_the_agent_of_the_item(rehearse: Rehearse
     (opening, *_) = scene.asked[3].messages
     assert isinstance(opening, UserText)
     assert "Your item: Paint\nReceived: answer to “Which colour? Red or blue?”: the red one" in opening.text
+
+
+@pytest.mark.spec("V5", "T14")
+def test_a_resumed_turn_keeps_its_strategy_unless_another_is_named(rehearse: Rehearse) -> None:
+    """Also the turn that continues one that has ended."""
+    asks, outage = calls(("ask_person", {"question": "Which colour?"})), replace(says(""), fault="unauthorized")
+    scene = driven(rehearse, plans("Paint"), asks, outage, finishes("Painted."), says("All done."))
+    assert scene.run("Paint it.").reason is Reason.WAITING
+    scene.agent = replace(scene.agent, strategy="loop")
+    answers(scene, "red")
+    assert [resume(scene).reason for _ in range(2)] == [Reason.ERROR, Reason.COMPLETED]
+    for request in scene.asked[2:4]:
+        assert "finish_item" in {tool.name for tool in request.tools}
+        assert str(request.messages[0].text).startswith("The whole request, for context:\n\nPaint it.\n\nYour item")
+        assert "Received: answer to “Which colour?”: red" in str(request.messages[0].text)
+    scene = driven(rehearse, plans("Paint"), asks, says("It is a loop now."), *[says("Soon.")] * 9)
+    scene.run("Paint it.")
+    answers(scene, "red")
+    loop = replace(scene.agent, strategy="loop")
+    running = resume_session(scene.runtime, lambda _: loop, scene.signal, strategy="loop")
+    asyncio.run(asyncio.wait_for(running, 60))
+    assert "complete_todo" in {tool.name for tool in scene.asked[2].tools}
 
 
 @pytest.mark.spec("C5", "C10")

@@ -65,6 +65,27 @@ def test_the_copies_can_be_worked_on_and_cleared(rehearse: Rehearse) -> None:
     assert (copy.title, copy.verified().mark) == ("Write", Mark.EVIDENCED)
 
 
+@pytest.mark.spec("T11", "T14")
+def test_a_resumed_request_is_shown_once(rehearse: Rehearse) -> None:
+    scene = rehearse(plans("Look", "Write"), completes(0), says("Later."), *[says("Later again.")] * 2)
+    scene.agent = replace(scene.agent, todo_driven=False)
+    leaves_open(scene)
+    scene.runtime = replace(scene.runtime, agents={"supervisor": scene.agent})
+    for _ in range(2):
+        again = resume_session(scene.runtime, lambda _: scene.agent, scene.signal)
+        assert asyncio.run(again).reason is Reason.OPEN
+    texts = [message.text for message in scene.asked[-1].messages]
+    assert "\n".join(texts).count("Do it.") == 1
+    assert "\n".join(texts).count("1 item is open, and continuation is off") == 2
+    same, first, again_same, _, request, _ = texts
+    assert same == again_same == "[An earlier turn on the request below.]"
+    assert first.startswith("Later.\n\n[This turn ended as open: ")
+    assert request == (
+        "Continue the last request. Its open item is on your list. First check what is already done, then finish the "
+        "rest.\n\nThe request was:\n\nDo it."
+    )
+
+
 @pytest.mark.spec("T14", "V2")
 def test_a_copy_keeps_its_check(rehearse: Rehearse) -> None:
     checked = calls(("create_todo", {"items": [{"title": "Write", "check": "test -f out.txt", "context": "short"}]}))

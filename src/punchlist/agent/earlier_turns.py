@@ -13,7 +13,7 @@ from typing import Final
 from punchlist.agent.answer import AnswerText
 from punchlist.agent.context import CHARACTERS_PER_TOKEN, message_length
 from punchlist.agent.continuation import Reason
-from punchlist.agent.resume import original_request
+from punchlist.agent.resume import is_continuation, original_request
 from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import ChatEntry, StoredTurn
 from punchlist.kernel.text import one_line
@@ -23,16 +23,23 @@ WINDOW_SHARE: Final = 0.1
 """Of the context window, for all earlier turns."""
 DEFAULT_LENGTH: Final = 40_000
 """In characters, if the window is unknown."""
+THE_SAME: Final = "[An earlier turn on the request below.]"
 MAX_TEXT_LENGTH: Final = 8_000
 """Of one request or answer."""
 
 
-def earlier_messages(entries: Iterable[ChatEntry], limit: int, window: int | None) -> list[Message]:
-    """The newest messages of earlier turns and notices, oldest first: at most `limit`, and a share of the window."""
+def earlier_messages(entries: Iterable[ChatEntry], limit: int, window: int | None, current: str = "") -> list[Message]:
+    """The newest messages of earlier turns and notices, oldest first: at most `limit`, and a share of the window.
+
+    `current` is the request of the current turn. If it continues an earlier one, their request is shown only there.
+    """
     groups = groupby(entries, key=lambda entry: entry.message.turn_id or entry.message.id)
     rest = DEFAULT_LENGTH if window is None else int(window * WINDOW_SHARE * CHARACTERS_PER_TOKEN)
     chosen: list[Message] = []
+    repeated = _bounded(original_request(current), MAX_TEXT_LENGTH) if is_continuation(current) else None
     for messages in reversed([turn_messages(list(group)) for _, group in groups]):
+        if messages and messages[0].text == repeated:
+            messages[0] = UserText(THE_SAME)
         rest -= sum(map(message_length, messages))
         if len(chosen) + len(messages) > limit or (rest < 0 and chosen):
             break

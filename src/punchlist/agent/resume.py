@@ -33,6 +33,8 @@ MAX_TURNS: Final = 10_000
 """Turns searched for the one to resume. Workers' turns are among them, and one turn can have hundreds."""
 POLL_INTERVAL: Final = 0.25
 """Seconds."""
+ONE_BY_ONE: Final = "a new request, one item at a time"
+"""Why a turn was begun whose items are worked on one by one (V5)."""
 _CONTINUES: Final = "Continue the last request. "
 _REQUEST: Final = "\n\nThe request was:\n\n"
 FindAgent = Callable[[str], AgentDefinition]
@@ -110,14 +112,22 @@ def _counted_continuations(messages: Sequence[tuple[str, Message]]) -> int:
 # --- resume a session -------------------------------------------------------------------------------------
 
 
-async def resume_session(runtime: AgentRuntime, find_agent: FindAgent, signal: CancelSignal) -> TurnResult:
-    """Resume the open turn of the session. If the last turn has ended, start a new one with its open items (T14)."""
+async def resume_session(
+    runtime: AgentRuntime, find_agent: FindAgent, signal: CancelSignal, *, strategy: str | None = None
+) -> TurnResult:
+    """Resume the open turn of the session. If the last turn has ended, start a new one with its open items (T14).
+
+    A turn whose items were worked on one by one goes on like that, unless `strategy` names the one to use.
+    """
     last = await _last_turn(runtime, find_agent)
     agent = find_agent(last.agent_id)
+    begun = await make_bridge(runtime.site.store)(runtime.conversations.begin_reason, last)
+    if strategy is None and begun == ONE_BY_ONE:
+        agent = replace(agent, strategy="drive")
     if last.open:
         return await runtime.resume(agent, last.id, signal)
     # Its acceptance criteria hold until they are met.
-    until, goal = await runtime.stored_goal(last.id), await _new_goal(runtime, last)
+    until, goal = await runtime.stored_goal(last.id), await _new_goal(runtime, last, agent)
     return await runtime.run(agent, goal, signal, take_over=last.id, until=until, is_planned=True)
 
 
@@ -154,28 +164,33 @@ def _is_known(find_agent: FindAgent, name: str) -> bool:
     return True
 
 
-async def _new_goal(runtime: AgentRuntime, turn: StoredTurn) -> str:
+async def _new_goal(runtime: AgentRuntime, turn: StoredTurn, agent: AgentDefinition) -> str:
     call = make_bridge(runtime.site.store)
     messages = await call(runtime.conversations.turn_messages, turn.id)
     request = next((message.content for message in messages if message.kind == TEXT), "")
     scope = TurnScope(turn.conversation_id, runtime.site.scope.actor, turn.id)
     lists = await call(runtime.lists(scope).read)
-    return resume_prompt(request, turn.end_reason or "", lists.open)
+    # An agent with a history sees there how the turn has ended.
+    return resume_prompt(request, "" if agent.history else turn.end_reason or "", lists.open)
+
+
+def is_continuation(request: str) -> bool:
+    """Whether a turn's request continues an earlier turn."""
+    return request.startswith(_CONTINUES)
 
 
 def original_request(request: str) -> str:
     """The person's request: a turn that continues another one has it at the end of its own."""
-    return request.partition(_REQUEST)[2] if request.startswith(_CONTINUES) else request
+    return request.partition(_REQUEST)[2] if is_continuation(request) else request
 
 
 def resume_prompt(request: str, end_reason: str, open: Sequence[OpenItem]) -> str:
     """The goal of a turn that continues one that has ended (T14)."""
     request = original_request(request)
-    taken_over = f" Its {len(open)} open items are on your list." if open else ""
-    return (
-        f"{_CONTINUES}The previous turn ended ({one_line(end_reason)}).{taken_over} First check what is already done, "
-        f"then finish the rest.{_REQUEST}{request}"
-    )
+    ended = f"The previous turn ended ({one_line(end_reason)}). " if end_reason else ""
+    items = "open item is" if len(open) == 1 else f"{len(open)} open items are"
+    taken_over = f"Its {items} on your list. " if open else ""
+    return f"{_CONTINUES}{ended}{taken_over}First check what is already done, then finish the rest.{_REQUEST}{request}"
 
 
 # --- wait until a turn can be resumed ---------------------------------------------------------------------

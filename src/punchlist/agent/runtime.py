@@ -34,7 +34,7 @@ from punchlist.agent.list_state import TurnLists
 from punchlist.agent.loop import run_loop
 from punchlist.agent.message_kinds import GOAL, TEXT
 from punchlist.agent.prompts import DRIVE_PLAN, plan_lines, system_prompt, trusted_section
-from punchlist.agent.resume import original_request, restore
+from punchlist.agent.resume import ONE_BY_ONE, original_request, restore
 from punchlist.agent.take_over import take_over_items
 from punchlist.agent.telemetry import Telemetry
 from punchlist.agent.tool_execution import ToolExecution
@@ -261,11 +261,14 @@ class AgentRuntime:
     async def _open_turn(self, request: TurnRequest, turn_id: str | None) -> StoredTurn:
         call, owner = make_bridge(self.site.store), current_process()
         scope = replace(self.site.scope, actor=request.actor)
+        begun = ONE_BY_ONE if request.agent.strategy == "drive" and request.parent is None else None
         if turn_id is not None:
             take = self.conversations.take_turn
             return await call(take, scope, turn_id, owner, abandoned=request.owner_is_dead, fence=request.fence)
         reason, begin = "a new request" if request.parent is None else "delegated", self.conversations.begin_turn
-        return await call(begin, scope, reason=reason, parent=request.parent, owner=owner, fence=request.fence)
+        return await call(
+            begin, scope, reason=reason, begun=begun, parent=request.parent, owner=owner, fence=request.fence
+        )
 
     async def _workers_usage(self, scope: TurnScope) -> Usage:
         """Tokens used by the turn's workers, and by theirs, before the program ended. Their cost is not stored."""
@@ -393,17 +396,21 @@ class AgentRuntime:
         offers = tool_offers(tools)
         earlier: list[Message] = []
         if request.parent is None and agent.history:
-            earlier = await call(self._earlier, agent, scope, model.info.context_window)
+            earlier = await call(self._earlier, request, scope, model.info.context_window)
         turns = await call(self.conversations.turns, scope.conversation_id, 2)
         first, window = len(turns) < 2, model.info.context_window
         return ModelContext(system, offers, earlier, agent.compact_after, first, window, agent.compact_at)
 
-    def _earlier(self, agent: AgentDefinition, scope: TurnScope, window: int | None) -> list[Message]:
+    def _earlier(self, request: TurnRequest, scope: TurnScope, window: int | None) -> list[Message]:
         """The last turns of a session; of a chat that agents share, a running summary and the newest messages."""
+        agent = request.agent
         if self.shared_conversation:
             return ChatMemory(self.conversations).messages(scope.conversation_id, agent.name, scope.turn_id, window)
         entries = self.conversations.earlier_texts(scope.conversation_id, agent.history, scope.turn_id)
-        return earlier_messages(entries, agent.history, window) if entries else []
+        if not entries:
+            return []
+        current = request.goal if request.goal is not None else self._stored_request(scope.turn_id)
+        return earlier_messages(entries, agent.history, window, current)
 
 
 def _planner(agent: AgentDefinition) -> AgentDefinition:

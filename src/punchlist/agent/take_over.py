@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from punchlist.conversations.model import TurnScope
+from punchlist.plan.conditions import collect_answers
 from punchlist.plan.lifecycle import OPEN, ConditionKind, ConditionStatus
-from punchlist.plan.model import Condition, NewCondition, NewTodo, TurnTodo
+from punchlist.plan.model import Condition, ConditionAnswer, NewCondition, NewTodo, TurnTodo
 from punchlist.plan.service import Plans
+from punchlist.plan.validation import MAX_BLOCK_LENGTH
 
 
 def take_over_items(plans: Plans, earlier_turn: str, scope: TurnScope) -> int:
@@ -20,12 +24,12 @@ def take_over_items(plans: Plans, earlier_turn: str, scope: TurnScope) -> int:
 
 
 def copies(todos: list[TurnTodo], conditions: list[Condition]) -> list[NewTodo]:
-    """New todos with the texts, the check and the unresolved conditions of the old ones."""
-    titles = {todo.id: todo.title for todo in todos}
+    """New todos with the texts, the check, the answers and the unresolved conditions of the old ones."""
+    titles, answers = {todo.id: todo.title for todo in todos}, collect_answers(conditions)
     return [
         NewTodo(
             todo.title,
-            todo.context,
+            _context(todo, answers.get(todo.id, ())),
             todo.completion_criteria,
             todo.agent_type,
             blocked_by=_blocked_by(todo, conditions, titles),
@@ -37,6 +41,11 @@ def copies(todos: list[TurnTodo], conditions: list[Condition]) -> list[NewTodo]:
         )
         for todo in todos
     ]
+
+
+def _context(todo: TurnTodo, answers: Sequence[ConditionAnswer]) -> str:
+    lines = [todo.context, *(f"Received: {answer.description}" for answer in answers)]
+    return "\n".join(filter(None, lines))[:MAX_BLOCK_LENGTH]
 
 
 def _blocked_by(todo: TurnTodo, conditions: list[Condition], titles: dict[str, str]) -> tuple[NewCondition, ...]:

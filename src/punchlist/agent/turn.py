@@ -38,7 +38,7 @@ from punchlist.agent.list_state import ListState
 from punchlist.agent.message_kinds import CONTINUATION, FINAL, REMINDER, RESUMED, TEXT
 from punchlist.agent.named_files import files_text, named_files
 from punchlist.agent.prompts import reminder
-from punchlist.agent.resume import RestoredTurn, restore
+from punchlist.agent.resume import RestoredTurn, original_request, restore
 from punchlist.agent.transcript import LOOP_KINDS
 from punchlist.agent.turn_model import TurnDeps, TurnResult
 from punchlist.errors import PunchlistError
@@ -129,8 +129,9 @@ class Turn:
 
     @property
     def goal(self) -> str:
-        """The request of the turn."""
-        return next((message.text for message in self._context.messages if isinstance(message, UserText)), "")
+        """The person's request."""
+        texts = (message.text for message in self._context.messages if isinstance(message, UserText))
+        return original_request(next(texts, ""))
 
     async def say(self, text: str, kind: str) -> None:
         """Add a message to the model."""

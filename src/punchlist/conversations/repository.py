@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from punchlist.conversations.lifecycle import QueueStatus
+from punchlist.conversations.lifecycle import QueueStatus, TurnAction
 from punchlist.conversations.model import (
     CallEvidence,
     ChatEntry,
@@ -45,6 +45,10 @@ _MESSAGE: Final = select("messages", Message._fields)
 _TRACE: Final = select("traces", Trace._fields)
 _QUEUED_MESSAGE: Final = select("queued_messages", QueuedMessage._fields)
 _IN_CONVERSATION: Final = "WHERE conversation_id = :conversation_id"
+
+BEGIN_REASON: Final = Statement(
+    f"SELECT reason FROM events WHERE stream = :stream AND subject = :turn_id AND action = '{TurnAction.BEGIN}'"
+)
 
 # --- conversations ---------------------------------------------------------------------------------------------
 

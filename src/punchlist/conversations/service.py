@@ -111,6 +111,7 @@ class Conversations:
         scope: Scope,
         *,
         reason: str,
+        begun: str | None = None,
         parent: str | None = None,
         owner: str | None = None,
         request: NewMessage | None = None,
@@ -120,7 +121,8 @@ class Conversations:
     ) -> StoredTurn:
         """Start a turn: below `parent`, or after ending the open one of the session or the run.
 
-        `owner` is the process that works on it, `request` its first message. `abandoned` means that no process works
+        `reason` is why the open turn ends, and why the new one begins unless `begun` says that. `owner` is the process
+        that works on the new turn, `request` its first message. `abandoned` means that no process works
         on the open turn, whatever its owner says.
         """
         with self._store.write() as tx:
@@ -133,7 +135,7 @@ class Conversations:
                 if not abandoned:
                     check_unowned(open_turn)
                 end_turn(tx, scope, open_turn, reason)
-            turn = self._begin(tx, scope, reason, parent, owner, run_id)
+            turn = self._begin(tx, scope, begun or reason, parent, owner, run_id)
             if request is not None:
                 [message] = repository.add_messages(tx, scope.conversation_id, turn.id, [request])
                 event_log.append(tx, message_change(scope, message))
@@ -170,6 +172,12 @@ class Conversations:
         if found is None:
             raise NotFound(f"There is no turn {text.excerpt(turn_id)!r}.")
         return found
+
+    def begin_reason(self, turn: StoredTurn) -> str:
+        """Why a turn was begun."""
+        with self._store.read() as tx:
+            row = tx.one(repository.BEGIN_REASON, stream=stream(turn.conversation_id), turn_id=turn.id)
+        return str(row[0]) if row else ""
 
     def turns(self, conversation_id: str, limit: int = 50) -> list[StoredTurn]:
         """Newest first."""

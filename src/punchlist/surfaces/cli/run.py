@@ -93,7 +93,9 @@ def run(
     }
     new = text is not None and not continue_session
     services.use_session(services.new_session() if new else services.current_session())
-    runner = RunSession(services, cli.user_scope(services), model_name, mode, output, waits=wait)
+    runner = RunSession(
+        services, cli.user_scope(services), model_name, mode, output, waits=wait, strategy=overrides["strategy"]
+    )
 
     def choose(name: str) -> AgentDefinition:
         return with_overrides(agents.get(agent or name), **overrides)

@@ -60,13 +60,16 @@ class RunSession:
         output: RunOutput,
         *,
         waits: bool,
+        strategy: str | None = None,
     ) -> None:
+        """`strategy`: the one with which turns are resumed; None for the one with which they were begun."""
         self._prompt = ApprovalPrompt.from_terminal() if sys.stdin.isatty() else None
         self._output = output
         self._loop: asyncio.AbstractEventLoop | None = None
         output.on_closed = self._stop_soon
         self._services = services
         self._waits = waits
+        self._strategy = strategy
         self._signal = CancelSignal()
         self._live = LiveOutput(services.store)
         self.runtime = AgentRuntime(
@@ -125,7 +128,10 @@ class RunSession:
 
     def resume(self, choose: Choose) -> TurnResult:
         """Continue the turn that was interrupted or that waits."""
-        return self._complete(resume_session(self.runtime, choose, self._signal), choose)
+        return self._complete(self._resume_session(choose), choose)
+
+    def _resume_session(self, choose: Choose) -> Coroutine[Any, Any, TurnResult]:
+        return resume_session(self.runtime, choose, self._signal, strategy=self._strategy)
 
     def deliver(self, choose: Choose) -> TurnResult:
         """Run a turn for the next queued message."""
@@ -147,7 +153,7 @@ class RunSession:
     async def _finish_open(self, choose: Choose, agent: str) -> TurnResult:
         runtime = self.runtime
         try:
-            return await resume_session(runtime, choose, self._signal)
+            return await self._resume_session(choose)
         except NotFound:
             items = await make_bridge(runtime.site.store)(self._services.todos.list, runtime.site.scope)
             if items.open_items:
@@ -202,7 +208,7 @@ class RunSession:
         while self._waits and outcome.reason is Reason.WAITING and not self._signal.is_set:
             if not await wait_until_resumable(self.runtime, outcome.turn_id, self._signal):
                 break
-            outcome = await resume_session(self.runtime, choose, self._signal)
+            outcome = await self._resume_session(choose)
         return outcome
 
     async def _queued(self, choose: Choose) -> TurnResult | None:

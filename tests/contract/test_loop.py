@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.front import todo
 from tests.contract.rehearsing import Rehearsing, calls, completes, every_call_has_one_result, plans, says
 from tests.contract.test_context import looks
+from tests.contract.test_loop_hostile import WRITE, approve, resume
 
 from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import BUILT_IN
 from punchlist.conversations.model import Scope, TurnScope
+from punchlist.kernel.events import Actor, Role
 from punchlist.models.model import CallReturn, FinishReason, Reply, UserText
 from punchlist.models.rehearsal import RehearsedReply
 from punchlist.plan.lifecycle import PlanStatus
@@ -60,6 +64,35 @@ def test_a_completed_item_gives_a_continuation_back(rehearse: Any) -> None:
     lines = [line for n in range(10) for line in (completes(n), says("More to come."))]
     ended = rehearse(plans(*"abcdefghij"), *lines).limits(continuations=1).run()
     assert (ended.reason, ended.continuations) == (Reason.COMPLETED, 9)
+
+
+@pytest.mark.spec("C4", "T15")
+@pytest.mark.parametrize(("status", "reason"), [("completed", Reason.COMPLETED), ("cancelled", Reason.CAPPED)])
+def test_a_resumed_turn_counts_as_the_running_one(rehearse: Any, status: str, reason: Reason) -> None:
+    ends = calls(("list_directory", {}), ("complete_todo", {"todoId": 1, "outcome": "x", "status": status}))
+    waits = calls(("wait_todo", {"todoId": 2, "for": {"person": "Which?"}}))
+    lines = [plans("A", "B"), says("Soon."), ends, waits, says("I wait."), says("Soon."), completes(1), says(".")]
+    scene = rehearse(*lines)
+    scene.limits(continuations=1)
+    assert scene.run().reason is Reason.WAITING
+    (held,) = scene.runtime.plans.open_conditions("s")
+    scene.runtime.plans.resolve("s", held.condition.id, "This.", Actor(Role.PERSON, "ann"))
+    assert resume(scene).reason is reason
+
+
+@pytest.mark.spec("C4", "T15")
+def test_a_resumed_turn_counts_what_its_checklist_has_completed(rehearse: Any, store: Store) -> None:
+    def writes(*statuses: str) -> Any:
+        return "TodoWrite", {"todos": [todo(name, status) for name, status in zip("AB", statuses, strict=True)]}
+
+    ticks = calls(("list_directory", {}), writes("completed", "pending"))
+    lines = [calls(writes("pending", "pending")), says("Soon."), ticks]
+    scene = rehearse(*lines, calls(WRITE), says("Soon."), calls(writes("completed", "completed")), says("Done."))
+    scene.agent = replace(BUILT_IN["coder"], history=0)
+    scene.limits(continuations=1).in_mode(Mode.DEFAULT)
+    assert scene.run().reason is Reason.WAITING
+    approve(store)
+    assert resume(scene).reason is Reason.COMPLETED
 
 
 @pytest.mark.spec("C4")

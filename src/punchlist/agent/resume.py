@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.context import kept_messages
 from punchlist.agent.continuation import OpenItem, Reason, TurnCounters
-from punchlist.agent.definitions import AgentDefinition
+from punchlist.agent.definitions import CHECKLIST_TOOL, AgentDefinition
 from punchlist.agent.message_kinds import COMPACTION, CONTINUATION, REMINDER, TEXT
 from punchlist.agent.transcript import from_stored
+from punchlist.agent.work_log import result_fields
+from punchlist.checklist.render import completed_items
 from punchlist.conversations.model import Message as StoredMessage
 from punchlist.conversations.model import MessageRole, StoredTurn, TurnScope
 from punchlist.errors import NotFound
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.text import one_line
 from punchlist.models.model import CallReturn, Message, Reply, Usage
-from punchlist.plan.lifecycle import OPEN
+from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.approval_store import Approvals
 
@@ -99,13 +101,23 @@ def _compactions(rows: Sequence[StoredMessage]) -> list[tuple[int, int]]:
 
 
 def _counted_continuations(messages: Sequence[tuple[str, Message]]) -> int:
-    """Continuations, less one for each todo completed since (C4)."""
+    """Continuations, less one for each item completed since (C4), as `TurnProgress` counts them.
+
+    What the checklist had before the turn is in no message, so its first result in the turn gives nothing back.
+    """
     count = 0
+    ticked: int | None = None
     for kind, message in messages:
         if kind == CONTINUATION:
             count += 1
-        elif isinstance(message, CallReturn) and message.tool == "complete_todo" and not message.failed:
-            count = max(count - 1, 0)
+        if not isinstance(message, CallReturn) or message.failed:
+            continue
+        if message.tool == "complete_todo":
+            count -= result_fields(message.text).get("status") == PlanStatus.COMPLETED
+        elif message.tool == CHECKLIST_TOOL and (now := completed_items(message.text)) is not None:
+            count -= max(now - ticked, 0) if ticked is not None else 0
+            ticked = now
+        count = max(count, 0)
     return count
 
 

@@ -383,7 +383,7 @@ class Turn:
         if isinstance(told, Wait):
             return told
         self._progress.helped()
-        await self._add_message(told, CONTINUATION)
+        await self._add_message(told, RESUMED)
         return Proceed()
 
     async def judge(self) -> Continue | Stop:

@@ -28,6 +28,7 @@ Have one item in_progress while you work; mark it completed as soon as it is don
 Write content as an instruction ("Run the tests") and activeForm as what is happening ("Running the tests")."""
 """How a model uses the list (W8): the tool's description, and part of the system prompt."""
 
+_PROGRESS: Final = re.compile(r"^\((\d+)/\d+ completed\)$", re.MULTILINE)
 NO_TODOS: Final = "No todos."
 ICONS: Final = {
     ChecklistStatus.COMPLETED: "✓",
@@ -55,6 +56,13 @@ def render_for_model(checklist: Checklist) -> str:
     progress = checklist.progress
     lines = [_model_line(item) for item in checklist.items]
     return "\n".join([*lines, "", f"({progress['completed']}/{progress['total']} completed)"])
+
+
+def completed_items(rendered: str) -> int | None:
+    """How many items of a rendered list are completed; None if it shows no list."""
+    # No item can look like this line: each begins with its mark.
+    found = _PROGRESS.search(rendered)
+    return int(found[1]) if found else 0 if rendered.startswith(NO_TODOS) else None
 
 
 def _model_line(item: ChecklistItem) -> str:

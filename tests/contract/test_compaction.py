@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tests.contract.rehearsing import (
@@ -84,6 +84,21 @@ def test_forty_two_findings_are_there_after_three_compactions_and_more(rehearse:
     for request in scene.asked:
         assert request.messages[0] == UserText(GOAL)
         assert every_call_has_one_result(request.messages)
+
+
+@pytest.mark.spec("T9", "C6")
+@pytest.mark.parametrize(("limits", "name"), [({"tokens": 52_500}, "token"), ({"cost": 0.06}, "cost")])
+def test_the_model_is_warned_two_calls_before_a_budget_although_its_requests_grow(
+    rehearse: Rehearse, tmp_path: Path, limits: Any, name: str
+) -> None:
+    scene = measured(rehearse(*notes(tmp_path / "workspace", 60, length=4_000)), window=1_000_000)
+    scene.model.info = replace(scene.model.info, input_price=1.0, output_price=5.0)
+    scene.agent = replace(scene.agent, limits=replace(scene.agent.limits, **limits))
+    assert scene.run(GOAL).reason is Reason.BUDGET
+    asked = [whole(request) for request in scene.asked if request.tools]
+    warned = [n for n, text in enumerate(asked) if f"left before the {name} limit" in text]
+    assert (len(asked) > 6, warned) == (True, [len(asked) - 2, len(asked) - 1])
+    assert "About 2 model calls are left" in asked[-2]
 
 
 def test_outcomes_of_ended_items_outlast_compactions(rehearse: Rehearse) -> None:

@@ -111,6 +111,11 @@ class TurnCounters(NamedTuple):
     cost: float = 0.0
     next_cost: float = 0.0
     """An estimate of the cost of the next request."""
+    growth: int = 0
+    """By how many tokens the next request is longer than the last one."""
+    reply: int = 0
+    """Tokens of the last reply."""
+    reply_cost: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,14 +238,25 @@ def limit_warning(spent: TurnCounters, limits: Limits, anything_open: bool) -> s
     if 0 < left <= WARNING_CALLS:
         return f"{_calls(left)} left before the limit of model calls. {near}"
     if limits.tokens is not None and spent.context:
-        left = int((WINDOW_SHARE * limits.tokens - spent.tokens) // spent.context)
+        left = _calls_left(WINDOW_SHARE * limits.tokens - spent.tokens, spent.context, spent.growth, spent.reply)
         if left <= WARNING_CALLS:
             return f"About {_calls(max(left, 1))} left before the token limit. {near}"
     if limits.cost is not None and spent.next_cost:
-        left = int((limits.cost - spent.cost) // spent.next_cost)
+        growth = spent.next_cost * spent.growth / max(spent.context, 1)
+        left = _calls_left(limits.cost - spent.cost, spent.next_cost, growth, spent.reply_cost)
         if left <= WARNING_CALLS:
             return f"About {_calls(max(left, 1))} left before the cost limit. {near}"
     return None
+
+
+def _calls_left(room: float, request: float, growth: float, reply: float) -> int:
+    """How many calls fit into a budget if each request is longer than the one before; at most one too many to warn."""
+    count = 0
+    while count <= WARNING_CALLS and request <= room:
+        room -= request + reply
+        request += growth
+        count += 1
+    return count
 
 
 def _calls(count: int) -> str:

@@ -102,6 +102,8 @@ class Turn:
         self._empty_replies = 0
         self._next_context = 0
         """An estimate of the tokens of the next request."""
+        self._usage = Usage()
+        """Of the last reply."""
         self._cached = 0
         """Tokens of the last request that the provider had cached."""
         self._tried_fresh: frozenset[str] = frozenset()
@@ -161,6 +163,7 @@ class Turn:
         for message in before.messages:
             if isinstance(message, Reply):
                 self._add_to_answer(message)
+                self._usage = message.usage
         self._next_context = before.counters.context
         if before.reply is not None:
             self._failure = CUT_OFF.get(before.reply.finish)
@@ -264,6 +267,7 @@ class Turn:
         self._add_to_answer(reply)
         self._budget.charge(reply.usage, self._deps.model.info.cost(reply.usage) or 0.0)
         self._next_context = reply.usage.total
+        self._usage = reply.usage
         self._cached = reply.usage.cached_tokens
         self._progress.replied()
 
@@ -328,6 +332,9 @@ class Turn:
             context=context,
             cost=self._budget.cost,
             next_cost=self._deps.model.info.cost(Usage(context, cached_tokens=cached)) or 0.0,
+            growth=max(context - self._usage.input_tokens, 0) if self._usage.input_tokens else 0,
+            reply=self._usage.output_tokens,
+            reply_cost=self._deps.model.info.cost(Usage(0, self._usage.output_tokens)) or 0.0,
             seconds=monotonic() - self._started_at,
             allowed=allowed,
         )

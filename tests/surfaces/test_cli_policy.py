@@ -56,7 +56,7 @@ def test_every_rule_is_listed_with_what_it_covers_and_always_is_revocable(progra
     assert (settings["decision"], settings["why"], settings["id"]) == ("deny", "ask Ann", None)
     assert settings["covers"] == "every command that begins with `rm -rf`"
     assert (first["decision"], first["lifetime"]) == ("allow", "session")
-    assert first["covers"].startswith("every command that begins with `echo`, without ")
+    assert first["covers"].startswith("every command that begins with `echo`, with options ")
     assert second["lifetime"] == "permanent"
     told = program("policy", "rules").stdout
     assert "punchlist.toml, policy.rules[1]: ask Ann" in told

@@ -37,6 +37,61 @@ OPTIONS: Final = {
     "git push": (["origin", "main"], ["-f", "--force", "--force-with-lease", "+main", "--mirror"], ["-uf", "-qf"]),
     "chmod": (["777", "x"], ["-R", "--recursive", "--rec"], ["-vR", "-Rv"]),
 }
+# Programs that run the command in their arguments: as words, and as one text.
+RUNNERS: Final = [
+    "uv run",
+    "poetry run",
+    "mise exec --",
+    "docker exec c",
+    "kubectl exec p --",
+    "ssh h",
+    "firejail",
+    "tini --",
+]
+RUNNERS += ["hyperfine", "git bisect run", "git submodule foreach", "some-program --then", "numactl -N 0", "fd x -x"]
+TEXT_RUNNERS: Final = [*RUNNERS, "git rebase -x", "tar -xf a --to-command", "capsh -- -c", "python3 -c", "a -b -c"]
+TEXT_RUNNERS += ["git -c alias.x=!{} x", "tar -xf a --to-command={}", "a --run={}", "a -x{}", "PAGER={} git log"]
+# The harmless command that was approved, and options that are not known, that write, or that run something.
+APPROVED: Final = {
+    "git log -3": ["--output={}", "--ext-diff", "-O{}", "--unknown", "--outp={}", "-pO{}"],
+    "pytest -q": ["-p {}", "-qp {}", "--html={}", "@{}", "--rootdir={}", "-c{}", "--co{}"],
+    "go test ./...": ["-exec {}", "-c", "-trace={}", "-o {}", "-toolexec={}", "-unknown"],
+    "npm run build": ["--prefix={}", "{}", "-- --config {}", "--script-shell={}"],
+    "mypy src": ["--junit-xml {}", "--python-executable={}", "--unknown={}", "@{}"],
+    "cargo build": ["--config {}", "--target-dir={}", "-Z{}", "--manifest-path {}", "+{}"],
+    "sort a": ["-o {}", "-uo{}", "--compress-program={}", "--outp={}", "-T{}"],
+    "docker ps": ["--config {}", "-H {}", "--unknown"],
+    "xxd a": ["{}", "-r", "-ps {}"],
+}
+# Programs with a rule, and the places of a path in their arguments.
+ATTACHED: Final = [
+    "{}",
+    "-t{}",
+    "-rt{}",
+    "--target-directory={}",
+    "--x={}",
+    "x={}",
+    "x:{}",
+    "x,{}",
+    "@{}",
+    "-C {}",
+    "--o {}",
+]
+ATTACHED += ["'a;{}'", "'a {}'", "--a=b={}", "./{}", "build/../{}", "--x=./{}", "-xyz./{}"]
+PROTECTED: Final = [".git", ".git/config", ".claude/x", ".mcp.json", "punchlist.toml", ".vscode/tasks.json", ".HG/hgrc"]
+WRITERS: Final = [
+    "cp a",
+    "mv a",
+    "tar -xf a",
+    "unzip a",
+    "dd if=a",
+    "rsync a",
+    "mytool",
+    "tee",
+    "install a",
+    "less -o",
+    "xxd a",
+]
 SPELLINGS: Final = ["{}", "'{}'", '"{}"', "\\{}", "''{}", '{}""']
 
 
@@ -115,6 +170,54 @@ def test_no_line_runs_what_always_did_not_cover(tmp_path: Path) -> None:
         line = f"{rng.choice(approved)} {rng.choice(more)}"
         line = nested(rng, approved, line, rng.randrange(2))
         assert judge(policy, line) is not Verdict.ALLOW, line
+
+
+def test_always_covers_no_argument_that_is_not_known_to_be_harmless(tmp_path: Path) -> None:
+    rng = random.Random(38)
+    policy = Policy(Mode.DEFAULT, paths=PathResolver(tmp_path))
+    for line in APPROVED:
+        always(policy, line)
+    for _ in range(LINES // 8):
+        approved = rng.choice(list(APPROVED))
+        argument = rng.choice(APPROVED[approved]).format(rng.choice(["x", "src/x", "./x", "x.js"]))
+        words = approved.split()
+        line = f"{approved} {argument}" if rng.random() < 0.7 else " ".join([*words[:-1], words[-1], "a", argument])
+        line = nested(rng, list(APPROVED), line, rng.randrange(2))
+        assert judge(policy, line) is not Verdict.ALLOW, line
+
+
+def test_no_allowed_program_names_a_protected_file(tmp_path: Path) -> None:
+    rng = random.Random(39)
+    names = tuple((writer.split()[0],) for writer in WRITERS)
+    rules = [
+        [Rule(Verdict.ALLOW, "run_command", commands=names)],
+        [Rule(Verdict.ALLOW, "run_command")],
+    ]
+    for _ in range(LINES // 8):
+        policy = Policy(rng.choice([Mode.DEFAULT, Mode.AUTO_EDIT]), rng.choice(rules), paths=PathResolver(tmp_path))
+        argument = rng.choice(ATTACHED).format(rng.choice(PROTECTED))
+        line = f"{rng.choice(WRITERS)} {argument}"
+        line = nested(rng, ["tee a"], line, rng.randrange(2))
+        assert judge(policy, line) is not Verdict.ALLOW, line
+
+
+def test_no_program_that_runs_others_hides_a_denied_command(tmp_path: Path) -> None:
+    rng = random.Random(40)
+    denied = Rule(Verdict.DENY, "run_command", commands=(("rm", "-rf"), ("git", "push", "--force"), ("chmod", "-R")))
+    policies = [
+        Policy(mode, [denied, Rule(Verdict.ALLOW, "run_command")], paths=PathResolver(tmp_path))
+        for mode in (Mode.YOLO, Mode.DEFAULT)
+    ]
+    for _ in range(LINES // 8):
+        wanted = denied_command(rng)
+        if rng.random() < 0.5:
+            line = f"{rng.choice(RUNNERS)} {wanted}"
+        else:
+            form = rng.choice(TEXT_RUNNERS)
+            text = single(rng.choice(["{}", "cd x && {}", "true; {}", "{} || true", "( {} )"]).format(wanted))
+            line = form.format(text) if "{}" in form else f"{form} {text}"
+        line = nested(rng, ["ls", "echo x"], line, rng.randrange(2))
+        assert judge(rng.choice(policies), line) is not Verdict.ALLOW, (wanted, line)
 
 
 def test_no_denied_command_gets_through(tmp_path: Path) -> None:

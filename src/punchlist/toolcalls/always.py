@@ -24,7 +24,7 @@ _NOTHING: Final = Coverage()
 def offered_coverage(policy: Policy, tool: AgentTool, arguments: Arguments, judged: Sequence[JudgedPart]) -> Coverage:
     """The command prefixes and whole commands that would allow a line like this one; none if that is not possible.
 
-    A program with subcommands is covered with its subcommand, a program that can run anything only as it was called,
+    A known program is covered with its subcommand and its harmless options, any other command only as it was called,
     and `punchlist` never: it acts for the user.
     """
     asked = [part for part in judged if part.decision.verdict is Verdict.ASK]
@@ -39,8 +39,9 @@ def offered_coverage(policy: Policy, tool: AgentTool, arguments: Arguments, judg
 
 
 def _coverage(asked: Sequence[JudgedPart]) -> Coverage:
-    from punchlist.toolcalls.command_line import is_harmless
-    from punchlist.toolcalls.shell.programs import covered_words, program_of
+    from punchlist.toolcalls.command_line import is_harmless, limit
+    from punchlist.toolcalls.shell.known_commands import covered_words, unknown_argument
+    from punchlist.toolcalls.shell.programs import program_of
 
     prefixes: dict[tuple[str, ...], None] = {}
     lines: dict[tuple[str, ...], None] = {}
@@ -52,7 +53,9 @@ def _coverage(asked: Sequence[JudgedPart]) -> Coverage:
         words = command.words
         if not words or any(program_of(word) == "punchlist" for word in words):
             return _NOTHING
-        if (count := covered_words(words)) is not None:
+        count = covered_words(words)
+        if count is not None and (unknown_argument(words, count) is None or limit(part.command, count)):
+            # An argument that is always asked about leaves nothing to offer.
             prefixes[words[:count]] = None
         elif command.complete:
             # A program that is given by its path is bound to that file.
@@ -64,8 +67,8 @@ def _coverage(asked: Sequence[JudgedPart]) -> Coverage:
 
 
 _LIMITS: Final = (
-    "without variables before the command, redirections to files, arguments that write or run something, and paths "
-    "outside the workspace"
+    "with options that are known to write and run nothing, and without variables before the command, redirections to "
+    "files and paths outside the workspace"
 )
 
 

@@ -11,6 +11,7 @@ from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Verdict
 from punchlist.toolcalls.rule_match import CommandInLine
 from punchlist.toolcalls.shell import CommandLine, parse
+from punchlist.toolcalls.shell.known_commands import unknown_argument
 from punchlist.toolcalls.shell.programs import program_of
 from punchlist.toolcalls.shell.risky_arguments import risky_argument
 from punchlist.toolcalls.workspace_limits import Folders, limit_exceeded, protected_write
@@ -32,14 +33,19 @@ def commands_of(line: str, paths: PathResolver) -> tuple[CommandLine, list[Comma
     return parsed, [CommandInLine(command, folders, paths) for command in parsed.commands]
 
 
-def limit(each: CommandInLine, covered: int) -> str | None:
-    """Why a person is asked about a command that a rule allows; a rule about the whole tool covers 0 words."""
+def limit(each: CommandInLine, covered: int, *, always: bool = False) -> str | None:
+    """Why a person is asked about a command that a rule allows; a rule about the whole tool covers 0 words.
+
+    `always`: the rule comes from an "always" answer. It covers only arguments that are known to be harmless.
+    """
     if not covered:
         if each.command.words and program_of(each.command.words[0]) == "punchlist":
             return "punchlist acts for you"
         return protected_write(each.command, 0, each.folders)
     if argument := risky_argument(each.command.words, covered):
         return f"{excerpt(argument, 60)} can write files or run programs"
+    if always and (argument := unknown_argument(each.command.words, covered, more=not each.command.complete)):
+        return f"{excerpt(argument, 60)} is not known to be harmless"
     return limit_exceeded(each.command, covered, each.paths, each.folders)
 
 

@@ -17,7 +17,10 @@ _CURRENT_FOLDER: Final = re.compile(r"/proc/(?:self|thread-self|[0-9]+)(?:/task/
 _ROOT_FOLDER: Final = re.compile(r"/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?/root(?=/|\Z)")
 _MANY_SLASHES: Final = re.compile("//+")
 PROTECTED_FOLDERS: Final = frozenset(
-    (".git", ".claude", ".codex", ".cursor", ".gemini", ".husky", ".idea", ".opencode", ".punchlist", ".vscode")
+    (
+        *(".git", ".hg", ".jj", ".husky", ".idea", ".vscode"),
+        *(".claude", ".codex", ".cursor", ".gemini", ".opencode", ".punchlist"),
+    )
 )
 PROTECTED_FILES: Final = frozenset((".mcp.json", "opencode.json", "punchlist.toml"))
 """Files that define what agents and tools do: an agent that may edit must not extend its own permissions."""

@@ -125,6 +125,8 @@ class _RuleForCall(NamedTuple):
 
     rule: Rule
     certain: bool
+    always: bool = False
+    """It comes from an "always" answer."""
 
 
 class _Match(NamedTuple):
@@ -132,6 +134,7 @@ class _Match(NamedTuple):
     certain: bool = True
     covered: int = 0
     """The number of words of the command that the rule names; 0 for a rule about the whole tool."""
+    always: bool = False
 
 
 def fingerprint(tool: AgentTool) -> str | None:
@@ -227,12 +230,12 @@ class Policy:
         """The rules that apply: all that deny, and those that allow before the first of the settings that asks."""
         found: list[_Match] = []
         asked = False
-        for rule, certain in rules:
-            if asked and rule.verdict is not Verdict.DENY:
+        for each in rules:
+            if asked and each.rule.verdict is not Verdict.DENY:
                 continue
-            if match := _match(rule, certain, command, is_line):
+            if match := _match(each, command, is_line):
                 found.append(match)
-                asked = asked or rule.verdict is Verdict.ASK
+                asked = asked or each.rule.verdict is Verdict.ASK
         return found
 
     @staticmethod
@@ -260,7 +263,7 @@ class Policy:
             return self._protected(tool, arguments)
         from punchlist.toolcalls.command_line import limit
 
-        why = limit(command, match.covered)
+        why = limit(command, match.covered, always=match.always)
         return None if why is None else PolicyDecision(Verdict.ASK, f"{why}, and {match.rule} does not cover that")
 
     def _protected(self, tool: AgentTool, arguments: Arguments) -> PolicyDecision | None:
@@ -280,7 +283,8 @@ class Policy:
     def _rules_for(self, tool: AgentTool, arguments: Arguments) -> list[_RuleForCall]:
         """The rules whose conditions about the tool and its arguments hold; those about commands are not looked at."""
         found: list[_RuleForCall] = []
-        for rule in (*self.session_rules, *self.rules):
+        of_settings = len(self.session_rules)
+        for number, rule in enumerate((*self.session_rules, *self.rules)):
             if self._mode not in rule.modes or not (rule.tool == tool.name or fnmatchcase(tool.name, rule.tool)):
                 continue
             if rule.server is not None and rule.server != tool.server:
@@ -290,7 +294,7 @@ class Policy:
                 continue
             results = list(self._argument_results(rule, tool, arguments, allows))
             if False not in results:
-                found.append(_RuleForCall(rule, None not in results))
+                found.append(_RuleForCall(rule, None not in results, always=number < of_settings))
         return found
 
     def _argument_results(
@@ -306,15 +310,16 @@ class Policy:
             yield wanted.allows(value, self.paths) if allows else wanted.may_apply(value, self.paths)
 
 
-def _match(rule: Rule, certain: bool, command: CommandInLine | None, is_line: bool) -> _Match | None:
+def _match(each: _RuleForCall, command: CommandInLine | None, is_line: bool) -> _Match | None:
     """How a rule applies to one command of a line, or to a call without a line; None if it does not."""
+    rule, certain, always = each
     if not rule.commands and not rule.lines:
         return _Match(rule, certain)
     if not is_line:
         return None
     if rule.verdict is Verdict.ALLOW:
         count = command.covered(rule.commands, rule.lines, rule.folder) if command else 0
-        return _Match(rule, certain, count) if count else None
+        return _Match(rule, certain, count, always) if count else None
     results = [command.may_be(words, rule.folder) for words in rule.commands] if command else [None]
     if True in results:
         return _Match(rule, certain)

@@ -7,6 +7,7 @@ options can have another order or form, and a command with unknown words is one 
 
 from __future__ import annotations
 
+import itertools
 import os
 import posixpath
 import re
@@ -16,8 +17,10 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
+from punchlist.toolcalls.hidden_commands import HiddenCommands, hidden_commands
 from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.shell import SimpleCommand
+from punchlist.toolcalls.shell.known_commands import is_known
 from punchlist.toolcalls.shell.options import has_option, is_option, option_names, option_scope
 from punchlist.toolcalls.shell.programs import (
     has_subcommands,
@@ -30,7 +33,9 @@ from punchlist.toolcalls.shell.programs import (
 from punchlist.toolcalls.workspace_limits import Folders
 
 _VERSION: Final = re.compile(r"[0-9.]+\Z")
-_GIT_ALIAS: Final = re.compile(r"(?:alias|include|includeif)\.", re.IGNORECASE)
+_GIT_SETTING: Final = re.compile(r"(?:alias|include|includeif|remote|branch|push)\.", re.IGNORECASE)
+_MAX_HIDDEN: Final = 50
+"""The most places of a program in the arguments of another that are compared; more of them are a doubt."""
 
 
 class CommandInLine:
@@ -57,9 +62,12 @@ class CommandInLine:
         if command.assignments or command.writes or not command.words:
             return 0
         program = command.words[0]
+        longest = 0
         for words in prefixes:
-            if (words[0] == program or "/" in words[0]) and self._begins_with(words, folder):
-                return len(words)
+            if len(words) > longest and (words[0] == program or "/" in words[0]) and self._begins_with(words, folder):
+                longest = len(words)
+        if longest:
+            return longest
         for words in lines:
             if command.complete and len(words) == len(command.words) and self._begins_with(words, folder):
                 return len(words)
@@ -80,12 +88,44 @@ class CommandInLine:
 
     def may_be(self, words: Sequence[str], folder: str | None) -> bool | None:
         """Whether a command is one that these words mean; None when that is not certain."""
+        found = self._is(words, folder)
+        return None if found is False and self._may_hide(words, folder) else found
+
+    def _may_hide(self, words: Sequence[str], folder: str | None) -> bool:
+        """Whether the command may run from its arguments what these words mean."""
+        if not self.command.words or (hidden := self._hidden) is None:
+            return False
+        if not hidden.is_clear:
+            return True
+        name = program_of(words[0])
+        found = [self.command.words[at:] for at in self._places_of(words[0], name, folder)]
+        if len(found) > _MAX_HIDDEN:
+            return True
+        found += itertools.islice(hidden.mentions(name), _MAX_HIDDEN)
+        commands = [*(replace(self.command, words=each) for each in found), *hidden.parsed]
+        return any(CommandInLine(one, self.folders, self.paths)._is(words, folder) is not False for one in commands)
+
+    def _places_of(self, wanted: str, name: str, folder: str | None) -> list[int]:
+        """Where in the arguments a program begins: `rm` of `uv run rm -rf x`."""
+        words = self.command.words
+        places = range(1, len(words))
+        return [
+            at
+            for at in places
+            if self._is_program(words[at], wanted, folder) is not False or program_of(words[at]).startswith(f"{name}-")
+        ][: _MAX_HIDDEN + 1]
+
+    @cached_property
+    def _hidden(self) -> HiddenCommands | None:
+        return hidden_commands(self.command)
+
+    def _is(self, words: Sequence[str], folder: str | None) -> bool | None:
         command = self.command
         if not command.words:
             # A plain assignment runs no program; an unknown program could be any.
             return False if command.complete else None
-        if (spelled_out := self._with_subcommand()) is not None and (
-            found := spelled_out.may_be(words, folder)
+        if (spelled_out := self._with_subcommand) is not None and (
+            found := spelled_out._is(words, folder)
         ) is not False:
             return found
         program = self._is_program(command.words[0], words[0], folder)
@@ -99,6 +139,7 @@ class CommandInLine:
             return True
         return None if None in results else False
 
+    @cached_property
     def _with_subcommand(self) -> CommandInLine | None:
         """`git-push x` as `git push x`; None for other commands."""
         program, dash, subcommand = program_of(self.command.words[0]).partition("-")
@@ -110,7 +151,8 @@ class CommandInLine:
     def _is_program(self, word: str, wanted: str, folder: str | None, *, is_file: bool = False) -> bool | None:
         name = program_of(word)
         if "/" not in word and "/" not in wanted and not is_file:
-            return wanted.lower() in {name, _VERSION.sub("", name)}
+            wanted = wanted.lower()
+            return name == wanted or (name.startswith(wanted) and _VERSION.sub("", name) == wanted)
         reals = self.folders.resolve(word) if "/" in word or is_file else []
         names = {name, *map(program_of, reals)}
         if "/" not in wanted:
@@ -142,7 +184,7 @@ class CommandInLine:
         if wanted and has_subcommands(program) and (at := subcommand_at(words)) is not None:
             if at >= len(words):
                 return False
-            if program == "git" and _changes_aliases(words[:at]):
+            if program == "git" and _changes_settings(words, at):
                 return None
             if same_subcommand(program, words[at]) != same_subcommand(program, wanted[0]):
                 if (
@@ -181,8 +223,10 @@ def _with_values(words: Sequence[str]) -> Iterator[str]:
             yield from (word[at:] for at in range(2, min(len(word), _MAX_CLUSTER)))
 
 
-def _changes_aliases(words: Sequence[str]) -> bool:
-    return any(_GIT_ALIAS.match(word) or word.startswith("--config-env") for word in words)
+def _changes_settings(words: tuple[str, ...], subcommand: int) -> bool:
+    """Whether a git command sets an alias or what a push does, for itself or for later commands."""
+    setting = words if words[subcommand] == "config" and not is_known(words) else words[:subcommand]
+    return any(_GIT_SETTING.match(word) or word.startswith("--config-env") for word in setting)
 
 
 # --- arguments ----------------------------------------------------------------------------------------------

@@ -9,23 +9,27 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.toolcalls.paths import PROTECTED_FOLDERS, PathResolver, protected_part
+from punchlist.toolcalls.paths import PROTECTED_FILES, PROTECTED_FOLDERS, PathResolver, protected_part
 from punchlist.toolcalls.shell import SimpleCommand
+from punchlist.toolcalls.shell.known_commands import is_known, may_take_option, reads_only
 from punchlist.toolcalls.shell.model import WrapperWord
-from punchlist.toolcalls.shell.programs import (
-    FREE_TEXT_OPTIONS,
-    PATTERN_FIRST,
-    WITHOUT_FILES,
-    program_of,
-    reads_only,
-)
-from punchlist.toolcalls.shell.risky_arguments import may_be_risky
+from punchlist.toolcalls.shell.options import option_scope
+from punchlist.toolcalls.shell.programs import FREE_TEXT_OPTIONS, PATTERN_FIRST, WITHOUT_FILES, program_of
 
 _URL: Final = re.compile(r"(?<![A-Za-z0-9+.-])(?!(?i:file):)[A-Za-z][A-Za-z0-9+.-]*://\S*")
 _SEPARATORS: Final = re.compile(r"[=:,@]")
 _STREAMS: Final = re.compile(r"/dev/(?:null|stdin|stdout|stderr|tty|zero|fd/[0-9]+)\Z")
-_ATTACHED: Final = re.compile(r"-[A-Za-z](?=[/~.])")
+_PATH: Final = re.compile(r"[/~.]")
+_MAX_LETTERS: Final = 64
+"""The most letters of options in one word that are looked at for a value."""
 _MAX_FOLDERS: Final = 8
+_PROTECTED: Final = PROTECTED_FOLDERS | PROTECTED_FILES
+_PROTECTED_NAME: Final = re.compile(
+    rf"(?:\A|[^\w.-])({'|'.join(map(re.escape, sorted(_PROTECTED)))})(?![\w.-])", re.IGNORECASE
+)
+_CHANGES_REMOTE: Final = frozenset(("add", "rename", "set-url"))
+"""A push to a folder runs the hooks in it."""
+_LEAVES_OUT: Final = re.compile(r"--(?:exclude|ignore)(?:-dir|-glob|-pattern|-vcs)?=")
 
 
 class Folders:
@@ -106,26 +110,32 @@ def _paths_in(words: Sequence[str], covered: int) -> Iterator[str]:
 
 
 def path_pieces(word: str) -> Iterator[str]:
-    """The parts of an argument that can be paths."""
-    if "/" not in word and "~" not in word and ".." not in word:
-        # A plain name can be a link.
-        if not word.startswith("-"):
-            yield word
-        return
-    text = _ATTACHED.sub("", _URL.sub("", word))
-    for piece in {text, *_SEPARATORS.split(text)}:
-        if piece.startswith("-") or not piece:
-            continue
-        if piece.startswith(("/", "~")) or "/" in piece or piece == "..":
+    """The parts of an argument that can be paths. A plain name can be a link, or a protected one."""
+    text = _URL.sub("", word) if "://" in word else word
+    pieces = {text, *_SEPARATORS.split(text)} if _SEPARATORS.search(text) else (text,)
+    for piece in pieces:
+        if piece.startswith("-"):
+            yield from _attached(piece)
+        elif piece:
             yield piece
 
 
-def _stays_inside(word: WrapperWord, words: Sequence[str], paths: PathResolver, folders: Folders) -> bool:
+def _attached(option: str) -> Iterator[str]:
+    """The values that can be attached to letters: `-C.git` has `.git`, and so can `-rC.git`."""
+    if option.startswith("--"):
+        return
+    for at in range(2, min(len(option), _MAX_LETTERS)):
+        yield option[at:]
+    if (path := _PATH.search(option, _MAX_LETTERS)) is not None:
+        yield option[path.start() :]
+
+
+def _stays_inside(word: WrapperWord, words: tuple[str, ...], paths: PathResolver, folders: Folders) -> bool:
     """Whether an unknown argument is a pattern for names in the workspace. A variable can be anything."""
     if re.search(r"[$`~]|\{", word.raw) or word.raw.startswith(("<", ">")):
         return False
     folder, _, name = word.text.rpartition("/")
-    if not name and not folder and may_be_risky(words):
+    if not name and not folder and may_take_option(words):
         # `*` matches a file named `--output=x`.
         return False
     if name.startswith("-") and not folder:
@@ -135,9 +145,16 @@ def _stays_inside(word: WrapperWord, words: Sequence[str], paths: PathResolver, 
 
 def protected_write(command: SimpleCommand, covered: int, folders: Folders) -> str | None:
     """Why a command may write a file that defines what agents do; None if it does not."""
-    written = [path for path in command.writes if path != "?"]
+    if "?" in command.writes:
+        return "it writes a file that is not known before it runs"
+    written = list(command.writes)
     if command.words and not reads_only(command.words):
-        written += [piece for word in command.words[max(covered, 1) :] for piece in path_pieces(word)]
+        if _changes_git_settings(command.words):
+            return "it changes the settings of git, which define what its commands run"
+        arguments = [word for word in command.words[max(covered, 1) :] if not _LEAVES_OUT.match(word)]
+        if found := next(filter(None, map(_PROTECTED_NAME.search, arguments)), None):
+            return f"{found[1]} defines what agents and tools do"
+        written += [piece for word in arguments for piece in path_pieces(word)]
         if pattern := next(filter(_may_be_protected, command.rest), None):
             return f"{excerpt(pattern.raw, 60)} may name a file that defines what agents and tools do"
     for path in written:
@@ -149,11 +166,23 @@ def protected_write(command: SimpleCommand, covered: int, folders: Folders) -> s
     return None
 
 
+def _changes_git_settings(words: tuple[str, ...]) -> bool:
+    if program_of(words[0]) != "git":
+        return False
+    scope = option_scope(words)
+    if scope == "git remote":
+        return not _CHANGES_REMOTE.isdisjoint(words)
+    return scope == "git config" and not is_known(words)
+
+
 def connects(path: str) -> bool:
     return re.match(r"/+dev/+(?:tcp|udp)/", path) is not None
 
 
 def _may_be_protected(word: WrapperWord) -> bool:
-    """Whether a pattern such as `.g*` can match a protected name."""
-    name = word.text.rpartition("/")[2].casefold()
-    return name.startswith(".") and any(folder.startswith(name) for folder in PROTECTED_FOLDERS)
+    """Whether an unknown argument such as `.g*` or `"$HOME/.git/x"` can have a protected name."""
+    raw = word.raw.casefold()
+    if any(name in raw for name in _PROTECTED):
+        return True
+    ends = (piece.rpartition("/")[2].casefold() for piece in path_pieces(word.text))
+    return any(name.startswith(".") and any(one.startswith(name) for one in _PROTECTED) for name in ends)

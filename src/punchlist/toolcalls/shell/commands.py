@@ -48,6 +48,7 @@ class CommandParser(RedirectionParser):
     def read_all(self) -> None:
         try:
             self.commands_until("")
+            self.expansions_end()
             if self.pending:
                 raise self.stop("a here-document is missing")
         except Unparsable as stop:
@@ -278,6 +279,7 @@ class CommandParser(RedirectionParser):
     def simple_command(self) -> None:
         words: list[WrapperWord] = []
         names: list[str] = []
+        values: list[str] = []
         redirections = Redirections()
         start = self.at
         while self.peek() not in {"", "\n", ";", "|", ")"}:
@@ -289,18 +291,20 @@ class CommandParser(RedirectionParser):
                 self.definition(words, plain=not (names or redirections.writes))
                 return
             else:
-                self.command_word(words, names, redirections)
+                self.command_word(words, names, values, redirections)
             self.blanks()
         if self.at == start:
             raise self.stop("a command is missing")
-        self.finish(words, names, redirections)
+        self.finish(words, names, values, redirections)
 
-    def command_word(self, words: list[WrapperWord], names: list[str], redirections: Redirections) -> None:
+    def command_word(
+        self, words: list[WrapperWord], names: list[str], values: list[str], redirections: Redirections
+    ) -> None:
         if redirections.both:
             self.found.doubt("Words follow &>, and a plain sh takes them for a command of their own.")
         if not words and (assignment := _ASSIGNMENT.match(self.text, self.at)):
-            self.assignment(assignment)
             names.append(assignment[1])
+            values += self.assignment(assignment)
             return
         if not words and _SUBSCRIPT.match(self.text, self.at):
             self.found.doubt("Bash computes a subscript, and runs commands in what it computes.")
@@ -316,19 +320,21 @@ class CommandParser(RedirectionParser):
             raise self.stop("a parenthesis is out of place")
         self.function(words[0])
 
-    def assignment(self, match: re.Match[str]) -> None:
+    def assignment(self, match: re.Match[str]) -> list[str]:
+        """Parse the value; it is returned if it is known."""
         self.at = match.end()
         name = match[1]
         if self.peek() == "(":
             self.at += 1
             self.array()
             self.found.variables.add(name)
-            return
+            return []
         substitution = self.text.startswith(("<(", ">("), self.at)
         value = self.word() if substitution or (self.peek() and self.peek() not in META) else WrapperWord("")
         computed = value.raw.startswith("$((") and value.raw.endswith("))") and value.raw.count("$((") == 1
         number = (value.known and NUMBER.match(value.text)) or (computed and value.raw.count("))") == 1)
         (self.found.counters if number else self.found.variables).add(name)
+        return [value.text] if value.known else []
 
     def array(self) -> None:
         self.newlines()
@@ -340,12 +346,21 @@ class CommandParser(RedirectionParser):
         self.at += 1
         self.end_of_word()
 
-    def finish(self, words: Sequence[WrapperWord], names: Sequence[str], redirections: Redirections) -> None:
-        self.emit(words, [*names, *variables_set_by(words)], redirections)
+    def finish(
+        self, words: Sequence[WrapperWord], names: Sequence[str], values: Sequence[str], redirections: Redirections
+    ) -> None:
+        self.emit(words, [*names, *variables_set_by(words)], redirections, values=values)
+        self.expansions_end()
         if isinstance(redirections.stdin, HereDocument):
             redirections.stdin.reader = tuple(words)
         elif words:
             self.look_inside(words, redirections.stdin, self.level)
+
+    def expansions_end(self) -> None:
+        """Record the variables that expansions have set, as a command of their own."""
+        if self.assigned:
+            names, self.assigned = self.assigned, []
+            self.emit([], names)
 
     def redirections_after(self) -> None:
         """Parse the redirections of a compound command, such as `{ …; } > file`."""
@@ -363,6 +378,7 @@ class CommandParser(RedirectionParser):
         names: Sequence[str] = (),
         redirections: Redirections | None = None,
         within: str | None = None,
+        values: Sequence[str] = (),
     ) -> None:
         known: list[str] = []
         for word in words:
@@ -374,7 +390,8 @@ class CommandParser(RedirectionParser):
             names = [*names, *(match[1] for word in words if (match := _ASSIGNMENT.match(word.text)))]
         within = self.within if within is None else within
         rest = tuple(words[len(known) :])
-        self.found.add(SimpleCommand(tuple(known), not rest, tuple(names), tuple(writes), within, rest, tuple(reads)))
+        lists = tuple(names), tuple(writes), within, rest, tuple(reads), tuple(values)
+        self.found.add(SimpleCommand(tuple(known), not rest, *lists))
 
     def look_inside(self, words: Sequence[WrapperWord], stdin: WrapperWord | None, level: int) -> None:
         """Record what a command runs itself."""

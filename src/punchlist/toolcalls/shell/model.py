@@ -35,6 +35,7 @@ class SimpleCommand:
     within: str  # "" at top level, else its context: "substitution", "sudo", "bash -c"
     rest: tuple[WrapperWord, ...] = ()  # the words from the first unknown one on
     reads: tuple[str, ...] = ()  # files that its redirections read; "?" is an unknown one
+    values: tuple[str, ...] = ()  # the known values of its assignments: git runs that of PAGER
 
 
 class Unparsable(Exception):

@@ -1,33 +1,24 @@
-"""What is known about common programs: subcommands, programs that can run anything, and programs that only read.
+"""What is known about common programs: subcommands, what they run besides themselves, and which only read.
 
-The tables are data. A program that is in none of them is treated with care: "always" covers its exact line only.
+The tables are data. A program that is in none of them is treated with care.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
-# Programs whose first words are subcommands, and how many words identify what they do.
-_TWO: Final = frozenset(
-    "apt apt-get brew bundle cargo cargo-nextest composer conda dart deno dnf dotnet flutter flyctl fossil gem git go "  # noqa: SIM905
-    "golangci-lint gradle hatch helm hg hugo jj jupyter lerna mise mix mvn netlify npm nx pdm pip pip3 pipenv pipx "
-    "pixi pnpm poetry pre-commit prisma rails rustup rye sam sbt serverless stack swift svn systemctl terraform tofu "
-    "turbo uv vercel wrangler yarn zig bun launchctl snap pacman ruff biome".split()
+_HAS_SUBCOMMANDS: Final = frozenset(
+    "apt apt-get argocd aws az biome brew bun bundle cargo cargo-nextest composer conda dart deno dnf docker doctl "  # noqa: SIM905
+    "dotnet flutter flux fly flyctl fossil gcloud gem gh git glab go golangci-lint gradle hatch helm heroku hg hugo "
+    "ibmcloud jj jupyter k9s kubectl launchctl lerna mise mix mvn nerdctl netlify npm nx oc oci pacman pdm pip pip3 "
+    "pipenv pipx pixi pnpm podman poetry pre-commit prisma rails ruff rustup rye sam sbt serverless snap stack svn "
+    "swift systemctl terraform tofu turbo uv vercel wrangler yarn zig".split()
 )
-_THREE: Final = frozenset("aws glab gh heroku kubectl k9s oc doctl docker podman nerdctl fly argocd flux".split())  # noqa: SIM905
-_DEEP: Final = frozenset("az gcloud oci ibmcloud".split())  # noqa: SIM905
-_MAX_DEEP_WORDS: Final = 5
-# Container tools nest only below these; `docker ps` has two words.
-_CONTAINER_GROUPS: Final = frozenset(
-    "builder buildx compose config container context image manifest network node plugin secret service stack swarm "  # noqa: SIM905
-    "system trust volume pod machine kube".split()
-)
-_CONTAINER_TOOLS: Final = frozenset(("docker", "podman", "nerdctl"))
-# `npm run lint`: the script is part of what is covered.
-_NAMES_A_SCRIPT: Final = frozenset(("run", "run-script", "exec", "task", "tool", "x"))
+LETTERS_ARE_NAMES: Final = frozenset(("go", "find", "terraform", "tofu", "tsc", "java", "actionlint"))
+"""Programs whose options have one dash and a long name: `-exec` is not `-e -x -e -c`."""
 
 # Options before the subcommand that take a value as the next word.
 _VALUED_GLOBALS: Final = {
@@ -56,6 +47,7 @@ _FLAG_GLOBALS: Final = {
 
 # Another name of the same subcommand.
 _ALIASES: Final = {
+    "git": {"send-pack": "push", "http-push": "push"},
     "npm": {
         **dict.fromkeys("i in ins inst insta instal isnt isnta isntal add".split(), "install"),  # noqa: SIM905
         **dict.fromkeys("un unlink remove rm r".split(), "uninstall"),  # noqa: SIM905
@@ -93,72 +85,88 @@ _INTERPRETER: Final = re.compile(
     r"runhaskell|osascript|pwsh|powershell|cmd|nu|elvish|xonsh|gdb|lldb|sqlite|psql|mysql|mongosh|redis-cli|duckdb|"
     r"(?:ba|da|z|k|a|mk|fi|c|tc|rba|ya)?sh)[-0-9.]*[a-z]?\Z"
 )
-_RUNS_ANYTHING: Final = frozenset(
-    "source . eval exec command builtin trap env sudo doas su runuser pkexec nohup nice ionice timeout gtimeout time "  # noqa: SIM905
-    "stdbuf setsid xargs gxargs find gfind fd fdfind parallel watch entr flock script strace ltrace chroot unshare "
-    "nsenter systemd-run at batch crontab ssh scp sftp rsync socat nc ncat telnet tar gtar bsdtar cpio zip unzip sed "
-    "gsed awk gawk mawk nawk ed ex vi vim nvim emacs nano less more man make gmake cmake ninja meson scons bazel just "
-    "task rake thor invoke fab ant gradlew mvnw nox tox npx uvx pipx bunx pnpx corepack volta nvm asdf direnv "
-    "ansible ansible-playbook vagrant packer tmux screen busybox toybox curl wget dd xdg-open open git-shell "
-    "jest vitest mocha ava karma cypress playwright webpack rollup vite babel ts-jest".split()
-)
+# Subcommands that run a program, script or code that their arguments name, or give out or change credentials.
+# `ecs/execute-command` is a subcommand below another.
 _RUNNING_SUBCOMMANDS: Final = {
-    "bun": {"run", "x", "add", "install", "create"},
-    "bundle": {"exec", "install"},
-    "cargo": {"run", "install", "script"},
-    "composer": {"run", "run-script", "exec", "install", "require"},
-    "conda": {"run", "install", "create"},
-    "dart": {"run"},
-    "deno": {"run", "eval", "task", "install"},
-    "docker": {"run", "exec", "build", "cp", "create", "load", "import"},
-    "dotnet": {"run", "exec", "script", "tool"},
-    "flutter": {"run"},
-    "gem": {"install", "exec"},
-    "gh": {"api", "alias", "extension", "codespace", "auth", "secret"},
-    "git": {"bisect", "submodule", "filter-branch", "difftool", "mergetool", "config", "instaweb", "hook", "daemon"},
-    "go": {"run", "generate", "install", "tool", "get"},
-    "hatch": {"run", "shell"},
-    "kubectl": {"exec", "run", "debug", "apply", "create", "cp", "edit", "attach", "proxy", "port-forward"},
-    "mise": {"run", "exec", "x"},
-    "mix": {"run", "do", "eval", "cmd"},
-    "npm": {"exec", "install", "link", "create", "init", "explore", "config", "set"},
-    "pdm": {"run", "install", "add"},
-    "pip": {"install", "download", "wheel"},
-    "pip3": {"install", "download", "wheel"},
-    "pipenv": {"run", "shell", "install"},
-    "pnpm": {"exec", "dlx", "install", "add", "create"},
-    "podman": {"run", "exec", "build", "cp", "create"},
-    "poetry": {"run", "shell", "install", "add"},
-    "rails": {"runner", "console", "c", "r", "generate", "g"},
-    "rye": {"run"},
-    "swift": {"run"},
-    "uv": {"run", "tool", "pip", "add", "sync"},
-    "yarn": {"exec", "dlx", "add", "install", "node"},
-    "brew": {"install", "services", "sh", "ruby"},
-    "systemctl": {"edit"},
-    "helm": {"plugin"},
-    "pre-commit": {"try-repo"},
-    "zig": {"run", "build"},
+    "aws": "ecs/execute-command ssm/start-session ssm/send-command configure/set lambda/invoke",
+    "az": "vm/run-command container/exec webapp/ssh",
+    "brew": "sh ruby services",
+    "bun": "x create exec",
+    "bundle": "exec",
+    "cargo": "script",
+    "composer": "exec run-script",
+    "conda": "run",
+    "dart": "run",
+    "deno": "run eval task",
+    "docker": "run exec container/run container/exec compose/run compose/exec service/create stack/deploy",
+    "dotnet": "exec script tool run",
+    "fly": "ssh console",
+    "flyctl": "ssh console",
+    "gcloud": "compute/ssh compute/scp",
+    "gem": "exec",
+    "gh": "alias extension codespace auth secret api",
+    "git": "bisect/run submodule/foreach filter-branch difftool mergetool instaweb hook for-each-repo merge-index "
+    "remote-ext remote-fd credential credential-cache credential-store send-email maintenance daemon shell web--browse",
+    "go": "run tool generate",
+    "gradle": "run",
+    "hatch": "run shell",
+    "helm": "plugin",
+    "heroku": "run ps:exec",
+    "kubectl": "exec run debug cp attach edit",
+    "lerna": "exec",
+    "mise": "exec x run",
+    "mix": "run do eval cmd",
+    "nerdctl": "run exec container/run container/exec compose/run compose/exec",
+    "npm": "exec explore create init",
+    "nx": "exec",
+    "oc": "exec rsh run debug cp",
+    "pdm": "run",
+    "pipenv": "run shell",
+    "pipx": "run runpip",
+    "pixi": "run exec shell",
+    "pnpm": "exec dlx create",
+    "podman": "run exec container/run container/exec compose/run compose/exec machine/ssh",
+    "poetry": "run shell",
+    "pre-commit": "try-repo",
+    "rails": "runner r console c",
+    "rustup": "run",
+    "rye": "run",
+    "snap": "run",
+    "stack": "exec runghc runhaskell script ghci",
+    "swift": "run",
+    "systemctl": "edit set-environment",
+    "uv": "run tool x",
+    "yarn": "exec dlx node create",
+    "zig": "run",
 }
-
-# "always" may cover all their arguments: they read, check or format, and their risky options are known.
-_SIMPLE: Final = frozenset(
-    "[ actionlint arch base64 basename bat black cal cat cksum cloc cmp column comm cut date df diff dirname du echo "  # noqa: SIM905
-    "egrep eslint exa expand expr eza factor false fgrep file flake8 fmt fold free gofmt grep groups hadolint head "
-    "hexdump hostname id isort jq la ll locale ls lsof markdownlint md5 md5sum mkdir mypy nl nproc od pgrep pidof "
-    "prettier printenv printf ps pwd pylint pyright pytest readlink realpath rev rg rubocop rustfmt seq sha1sum "
-    "sha256sum sha512sum shasum shellcheck shfmt sleep sort stat stylelint strings sum tac tail test tokei touch tr "
-    "tree true tsc tty type uname uniq uptime vmstat wc whereis which who whoami xxd yamllint yes yq zcat".split()
+# Programs that run the command in their arguments, and are not wrappers that the parser reads.
+_LAUNCHERS: Final = re.compile(
+    r"(?:asdf|aws-vault|bunx|bwrap|caffeinate|capsh|cgexec|chamber|choom|chpst|chronic|concurrently|dbus-run-session|"
+    r"devbox|direnv|doppler|dotenv|dumb-init|envdir|expect|fd|fdfind|firejail|flatpak|gdb|gosu|hyperfine|incus|k3s|"
+    r"ld-linux.*|ld\.so.*|lxc|minikube|multipass|nix|nix-shell|nodemon|npx|numactl|nvm|op|perf|pnpx|prlimit|proot|rbenv|"
+    r"rlwrap|sandbox-exec|schroot|screen|setpriv|softlimit|sops|ssh|su-exec|systemd-nspawn|tini|tmux|tsh|uvx|vagrant|"
+    r"valgrind|volta|watchexec|wsl|xvfb-run)\Z"
 )
+# What their arguments name is only installed or described: `apt install sudo` runs no sudo.
+_PACKAGE_MANAGERS: Final = frozenset(
+    "apt apt-get brew cargo composer conda dnf gem go npm pacman pip pip3 pnpm poetry snap uv yarn".split()  # noqa: SIM905
+)
+_ABOUT_PACKAGES: Final = frozenset("add info install list remove search show uninstall update upgrade view why".split())  # noqa: SIM905
+_FILE_COMMANDS: Final = frozenset(
+    ". : break chgrp chmod chown continue cp curl dd exit gunzip gzip kill killall let ln mv "  # noqa: SIM905
+    "patch pkill pushd popd read return rm rmdir set shift source tee truncate unset wait".split()
+)
+"""They run no program that their arguments name, or the parser reads what they run."""
+
 # They do not open files that their arguments name.
 WITHOUT_FILES: Final = frozenset(
     "echo printf true false : test [ basename dirname seq sleep expr pwd date".split()  # noqa: SIM905
 )
 # They open files only to read them.
 _READS_ONLY: Final = WITHOUT_FILES | frozenset(
-    "ack ag bat cat cd cksum cloc cmp comm cut df diff du egrep fgrep file find grep head hexdump jq less ls md5sum "  # noqa: SIM905
-    "nl od pushd readlink realpath rg sha1sum sha256sum sha512sum shellcheck sort stat strings tac tail tree uniq wc "
-    "xxd yamllint".split()
+    "bat cat cd cksum cloc cmp comm cut df diff du egrep fgrep file find grep head hexdump jq less ls md5sum nl od "  # noqa: SIM905
+    "pushd readlink realpath rg sha1sum sha256sum sha512sum shellcheck sort stat strings tac tail tree uniq wc xxd "
+    "yamllint".split()
 )
 _GIT_READS: Final = frozenset(
     "add annotate blame cat-file check-ignore commit describe diff grep log ls-files ls-tree rev-list rev-parse "  # noqa: SIM905
@@ -191,7 +199,48 @@ def subcommand_at(words: Sequence[str]) -> int | None:
 
 
 def has_subcommands(program: str) -> bool:
-    return program in _TWO or program in _THREE or program in _DEEP
+    return program in _HAS_SUBCOMMANDS
+
+
+def running_subcommand(words: Sequence[str]) -> int | None:
+    """The place of the word that makes a command run what its arguments name: `exec` of `docker exec`."""
+    program = program_of(words[0])
+    if not (running := _running_subcommands(program)):
+        return None
+    at = subcommand_at(words)
+    # An unknown option can have a value: then every word can be the subcommand.
+    places = range(1, len(words)) if at is None else range(at, min(at + 1, len(words)))
+    for place in places:
+        for second in running.get(same_subcommand(program, words[place]), ()):
+            if not second:
+                return place
+            if second in words[place + 1 :]:
+                return words.index(second, place + 1)
+    return None
+
+
+@cache
+def _running_subcommands(program: str) -> dict[str, list[str]]:
+    """What can follow a subcommand so that it runs its arguments; "" if it always does."""
+    found: dict[str, list[str]] = {}
+    for entry in _RUNNING_SUBCOMMANDS.get(program, "").split():
+        first, _, second = entry.partition("/")
+        found.setdefault(first, []).append(second)
+    return found
+
+
+def runs_arguments(words: Sequence[str]) -> bool:
+    """Whether a command runs the program that its arguments name."""
+    return _LAUNCHERS.match(program_of(words[0])) is not None or running_subcommand(words) is not None
+
+
+def only_names_things(words: Sequence[str]) -> bool:
+    """Whether the arguments of a command are surely no commands: packages, files, processes."""
+    program = program_of(words[0])
+    if program in _PACKAGE_MANAGERS:
+        at = subcommand_at(words)
+        return at is not None and at < len(words) and same_subcommand(program, words[at]) in _ABOUT_PACKAGES
+    return program in _FILE_COMMANDS
 
 
 def same_subcommand(program: str, word: str) -> str:
@@ -204,51 +253,8 @@ def is_known_subcommand(program: str, word: str) -> bool:
     return program != "git" or word in _GIT_COMMANDS
 
 
-def runs_anything(words: Sequence[str]) -> bool:
-    """Whether these words can run any program: an interpreter, a wrapper, a task runner, a script."""
-    program = program_of(words[0])
-    if "/" in words[0] or program in _RUNS_ANYTHING or _INTERPRETER.match(program):
-        return True
-    running = _RUNNING_SUBCOMMANDS.get(program)
-    if running is None:
-        return False
-    return any(same_subcommand(program, word) in running for word in words[1:])
-
-
-def covered_words(words: tuple[str, ...]) -> int | None:
-    """How many words "always" covers as a prefix: program and subcommands. None: only the exact line."""
-    program = program_of(words[0])
-    if runs_anything(words):
-        return None
-    if program in _SIMPLE:
-        return 1
-    if not has_subcommands(program) or (at := subcommand_at(words)) is None or at >= len(words):
-        return None
-    if not _is_subcommand(words[at]) or not is_known_subcommand(program, words[at]):
-        return None
-    count = at + _depth(program, words[at])
-    if program in _DEEP:
-        count = next((end for end in range(at, len(words)) if not _is_subcommand(words[end])), len(words))
-        count = min(count, _MAX_DEEP_WORDS)
-    elif count > len(words) or not all(map(_is_subcommand, words[at:count])):
-        return None
-    return count
-
-
-def _depth(program: str, subcommand: str) -> int:
-    if program in _CONTAINER_TOOLS:
-        return 2 if subcommand in _CONTAINER_GROUPS else 1
-    if program in _THREE or subcommand in _NAMES_A_SCRIPT:
-        return 2
-    return 1
-
-
-def _is_subcommand(word: str) -> bool:
-    return re.fullmatch(r"[A-Za-z][A-Za-z0-9:_.-]*", word) is not None
-
-
-def reads_only(words: Sequence[str]) -> bool:
-    """Whether the command opens the files that its arguments name only to read them."""
+def only_reads(words: Sequence[str]) -> bool:
+    """Whether the command, with usual options, opens the files that its arguments name only to read them."""
     program = program_of(words[0])
     if program == "git":
         at = subcommand_at(words)

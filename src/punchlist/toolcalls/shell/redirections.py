@@ -123,7 +123,9 @@ class RedirectionParser(WordParser):
         self.found.spend(body)
         known = document.quoted or not re.search(r"[$`\\]", body)
         if not known:
-            type(self)(body, self.found, "substitution", self.level + 1).expansions()
+            inner = type(self)(body, self.found, "substitution", self.level + 1)
+            inner.expansions()
+            self.assigned += inner.assigned
         if document.reader:
             self.look_inside(document.reader, WrapperWord(body, known), self.level)
 

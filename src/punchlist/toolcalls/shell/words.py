@@ -64,6 +64,7 @@ class WordParser:
         self.within = within
         self.level = level
         self.pending: list[HereDocument] = []
+        self.assigned: list[str] = []  # variables that expansions such as `${x:=y}` have set
 
     def commands_until(self, *closers: str) -> str:
         raise NotImplementedError
@@ -272,6 +273,7 @@ class WordParser:
             raise self.stop("an expansion is not plain")
         if modifier[0] in {"=", ":="}:
             self.found.variables.add(name)
+            self.assigned.append(name)
         if modifier[0] == ":":
             self.slice()
         elif not modifier[0].endswith("}"):

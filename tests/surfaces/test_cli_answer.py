@@ -144,3 +144,13 @@ def test_a_question_cannot_act_on_the_terminal(punchlist: Cli, agent: Agent) -> 
     listed = punchlist("answer").stdout
     assert "\u202e" not in listed
     assert "Which\\u202e region?" in listed
+
+
+@pytest.mark.spec("C10")
+@pytest.mark.parametrize("command", [["answer", "ID", "yes"], ["wake", "deployed"]])
+def test_an_agent_ends_no_wait(punchlist: Cli, asking: Agent, command: list[str]) -> None:
+    (asked,) = json.loads(punchlist("answer", "--json").stdout)
+    done = punchlist(*(asked["id"] if word == "ID" else word for word in command), env={"CLAUDECODE": "1"})
+    assert done.returncode == 1
+    assert "inside an agent's tool call" in done.stderr
+    assert len(asking.waits()) == 3

@@ -23,7 +23,7 @@ from punchlist.claims import validation as claim_validation
 from punchlist.claims.model import ClaimGranted
 from punchlist.conversations.model import NewMessage, NoticeKind
 from punchlist.engine.active_runs import RunStopped
-from punchlist.engine.evidence import read_evidence
+from punchlist.engine.review_record import read_review_record
 from punchlist.engine.runtime_factory import TurnTask
 from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
@@ -202,10 +202,10 @@ async def _review(
             result = await run_in_thread(context.services.checks.run, context.scope(run), todo)
             check = f"{'passed' if result.passed else 'did not pass'}. {result.detail}"
         services = context.services
-        evidence = await context.call(read_evidence, services.store, todo.id, turn_id)
+        record = await context.call(read_review_record, services.store, todo.id, turn_id)
         about = await context.call(todo_context, services.store, todo)
         metrics = await context.call(services.briefing.metrics_of, mission, pillar)
-        return prompts.review_prompt(todo, report, check, evidence, context=about, metrics=metrics)
+        return prompts.review_prompt(todo, report, check, record, context=about, metrics=metrics)
 
     prompt = await context.step(f"check.{number}", run_check)
     message = NewMessage("user", NoticeKind.TODO_RESULT.value, prompt)

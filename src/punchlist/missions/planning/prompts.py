@@ -206,14 +206,14 @@ def review_prompt(
     todo: MissionTodo,
     result: str,
     check: str | None = None,
-    evidence: str = "",
+    record: str = "",
     *,
     context: str = "",
     metrics: Sequence[MetricView] = (),
 ) -> str:
     """The question to the Lead after a report.
 
-    `check` is the result of the todo's check, if it has one; `evidence` is what the records say about the work;
+    `check` is the result of the todo's check, if it has one; `record` is what the records say about the work;
     `context` is from `todo_context.py`, `metrics` are those of the pillar.
     """
     parts = [f"Review: {_sentence(todo.title)}", *_todo_parts(todo)]
@@ -223,8 +223,8 @@ def review_prompt(
     if metrics:
         parts.append("\n".join(["Metrics of its pillar:", *_chat_metric_lines(metrics)]))
     parts.append(f"The owner reports:\n{block_quote(result, MAX_REPORT_LENGTH) or '> (nothing)'}")
-    if evidence:
-        parts.append(f"Recorded by the program, not by the owner:\n{block_quote(evidence)}")
+    if record:
+        parts.append(f"Recorded by the program, not by the owner:\n{block_quote(record)}")
     if check is not None:
         parts.append(f"Its check: {_line(check)}")
     parts.append(

@@ -62,6 +62,8 @@ def wake(
             raise typer.BadParameter("is missing", param_hint="EVENT")
         _list_events(cli, session)
         return
+    # As the service says: a person or another program ends a wait, never the agent that waits.
+    refuse_for_agents("wake")
     services = cli.in_session(session)
     scope = cli.user_scope(services)
     woken = services.plans.report_event(scope.conversation_id, event, scope.actor, note=note)

@@ -1,4 +1,4 @@
-"""The evidence for a review: what the owner of a todo and its workers did, from the records of their tool calls (M8).
+"""The record for a review: what the owner of a todo and its workers did, from the records of their tool calls (M8).
 
 The Lead compares it with the owner's report. It is bounded; commands keep their arguments and exit status, changed
 files their names, items of the owner's plan the results of their checks. Secrets are redacted in the records.
@@ -32,11 +32,11 @@ MAX_CALLS: Final = 300
 MAX_CHECKS: Final = 30
 _MAX_LINE: Final = 300
 _COUNTED: Final = frozenset({"run_command", "write_file", "edit_file", *LIST_TOOLS})
-"""Shown one by one, or not evidence."""
+"""Shown one by one, or no work."""
 _SUCCESS: Final = "success"
 
 
-def read_evidence(store: Store, todo_id: str, turn_id: str | None) -> str:
+def read_review_record(store: Store, todo_id: str, turn_id: str | None) -> str:
     """The work of one round, and what earlier rounds of the todo did.
 
     `turn_id` names the owner's turn of the round. Without it, the report was made by another agent or by an earlier
@@ -61,10 +61,10 @@ def _round_text(tx: Transaction, turns: Sequence[StoredTurn], limit: int) -> str
     calls = [call for turn in with_workers for call in call_repository.newest_calls_of_turn(tx, turn.id, MAX_CALLS)]
     calls.sort(key=lambda call: call.created_at)
     todos = [todo for turn in with_workers for todo in plan_repository.read_todos(tx, turn.id)]
-    return evidence_text(calls, todos, limit)
+    return review_record_text(calls, todos, limit)
 
 
-def evidence_text(calls: Sequence[StoredCall], todos: Iterable[TurnTodo], limit: int) -> str:
+def review_record_text(calls: Sequence[StoredCall], todos: Iterable[TurnTodo], limit: int) -> str:
     """Pure. Empty if nothing was done."""
     work = [call for call in calls if call.tool not in LIST_TOOLS]
     if not work:

@@ -1,4 +1,4 @@
-"""The evidence that the Lead gets for a review (M8): commands, exit status, changes and checks, bounded."""
+"""The record that the Lead gets for a review (M8): commands, exit status, changes and checks, bounded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from punchlist.engine.evidence import MAX_LENGTH, evidence_text
+from punchlist.engine.review_record import MAX_LENGTH, review_record_text
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import TurnTodo
 from punchlist.toolcalls.stored_call import StoredCall
@@ -44,7 +44,7 @@ def test_it_says_which_commands_ran_how_they_ended_and_what_changed() -> None:
         call(5, "complete_todo", "ok", id="1"),
     ]
     checked = item("Run the tests", Check(command="make test"), CheckOutcome.FAILED)
-    assert evidence_text(calls, [checked], MAX_LENGTH) == (
+    assert review_record_text(calls, [checked], MAX_LENGTH) == (
         "4 tool calls, 1 without success.\n"
         "Checks of the plan:\n- “Run the tests” `make test`: failed\n"
         "Commands:\n- `make test`: exit code 1; 2 failed\n- `make lint`: exit code 0; 12 passed\n"
@@ -53,8 +53,8 @@ def test_it_says_which_commands_ran_how_they_ended_and_what_changed() -> None:
     )
 
 
-def test_nothing_done_is_no_evidence() -> None:
-    assert evidence_text([call(1, "list_todo")], [], MAX_LENGTH) == ""
+def test_nothing_done_is_no_record() -> None:
+    assert review_record_text([call(1, "list_todo")], [], MAX_LENGTH) == ""
 
 
 def test_it_is_bounded_and_says_what_is_left_out() -> None:
@@ -62,7 +62,7 @@ def test_it_is_bounded_and_says_what_is_left_out() -> None:
         call(number % 60, "run_command", "x" * 5_000, command=f"run {number} " + "y" * 500) for number in range(900)
     ]
     calls += [call(1, "write_file", "done", path=f"{'d' * 150}/{number}") for number in range(900)]
-    text = evidence_text(calls, [], MAX_LENGTH)
+    text = review_record_text(calls, [], MAX_LENGTH)
     assert len(text) <= MAX_LENGTH + 500
     assert "older ones are left out" in text
     assert "run 899 " in text

@@ -81,6 +81,19 @@ def test_the_check_decides_and_three_attempts_are_the_end(rehearse: Rehearse) ->
 
 
 @pytest.mark.spec("V5")
+@pytest.mark.parametrize("second", [plans("Write"), says("complete")], ids=["adds", "answers"])
+def test_a_plan_with_fewer_items_than_the_request_has_points_is_asked_about_once(
+    rehearse: Rehearse, second: Any
+) -> None:
+    ends = [finishes("ok")] * (2 if second == plans("Write") else 1)
+    scene = driven(rehearse, plans("Look"), second, *ends, says("Done."))
+    ended = scene.run("Repair it:\n\n1. Look at a\n2. Write b\n3. Say c")
+    assert ended.reason is Reason.COMPLETED
+    assert len(ended.items) == len(ends)
+    assert "The request lists 3 points, and your plan has one item." in str(scene.asked[1].messages[-2:])
+
+
+@pytest.mark.spec("V5")
 def test_an_attempt_ends_when_the_same_call_fails_three_times_in_the_same_way(rehearse: Rehearse) -> None:
     wrong = calls(("edit_file", {"path": "notes.txt", "old": "no such line", "new": "x"}))
     scene = driven(rehearse, plans("Look"), *[wrong] * 3, finishes("Done another way."), says("."))

@@ -14,7 +14,7 @@ from typing import Final
 from punchlist.agent.continuation import Continue, Reason, Stop, must_stop, next_item
 from punchlist.agent.item_runner import ItemRunner
 from punchlist.agent.message_kinds import CONTINUATION, RESUMED
-from punchlist.agent.prompts import DRIVE_ANSWER, DRIVE_PLAN_AGAIN, DRIVE_PLAN_MORE
+from punchlist.agent.prompts import DRIVE_ANSWER, DRIVE_PLAN_AGAIN, DRIVE_PLAN_MORE, DRIVE_PLAN_POINTS
 from punchlist.agent.turn import Turn
 from punchlist.agent.turn_model import TurnResult
 from punchlist.models.model import Reply
@@ -83,7 +83,7 @@ async def _reach_goal(turn: Turn, runner: ItemRunner) -> TurnResult | None:
 
 async def _plan(turn: Turn, runner: ItemRunner, reply: Reply | None) -> TurnResult | None:
     """Have the model write the plan. Returns a result if the turn ends here."""
-    before = len(turn.lists.items)
+    before, points, is_asked = len(turn.lists.items), len(titles_in(turn.goal)), False
     if reply is None and turn.lists.open:
         await turn.say(DRIVE_PLAN_MORE, RESUMED)
     for _ in range(PLANNING_CALLS):
@@ -91,8 +91,15 @@ async def _plan(turn: Turn, runner: ItemRunner, reply: Reply | None) -> TurnResu
         await turn.run_calls(reply)
         if (stop := must_stop(await turn.situation(reply))) is not None:
             return await turn.end(stop.reason, stop.why)
-        if len(turn.lists.items) > before:
+        planned = len(turn.lists.items) - before
+        if is_asked or planned >= max(points, 1):
             return None
+        if planned:
+            # A small model plans the first point of a request and forgets the others.
+            is_asked, reply = True, None
+            items = "one item" if planned == 1 else f"{planned} items"
+            await turn.say(DRIVE_PLAN_POINTS.format(points=points, items=items), CONTINUATION)
+            continue
         if not reply.calls and (listed := titles_in(reply.text)):
             # A small model writes the list as text.
             await runner.create(listed)

@@ -77,8 +77,8 @@ item. Call create_todo once with all items in order. Each item is one step with 
 into context, and give it a check (a command that exits 0 when it is done) where one exists. Do not do the work."""
 DRIVE_PLAN_AGAIN: Final = "Write the plan now: call create_todo with the items. A simple request is one item."
 DRIVE_PLAN_POINTS: Final = (
-    "The request lists {points} points, and your plan has {items}. If a point has no item, call create_todo with what is "
-    "missing; if every point is covered, answer: complete."
+    "The request lists {points} points, and your plan has {items}. If a point has no item, call create_todo with what "
+    "is missing; if every point is covered, answer: complete."
 )
 DRIVE_PLAN_MORE: Final = (
     "The items in <state> are planned already. Call create_todo with what the request needs beside them."

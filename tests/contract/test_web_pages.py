@@ -199,6 +199,11 @@ def test_without_a_model_one_notice_says_why_no_work_is_done(site: WebSite, monk
         assert 'data-request="worker"' not in shown
         assert "No worker" not in shown
     assert "waiting</span>" not in home
+    # A server that leaves the work to others does not know why none of them runs.
+    site.web.hosts_worker = False
+    assert 'data-request="worker"' in site.http.get("/?all=0").text
+    assert "No worker is alive" in site.http.get(f"/missions/{SLUG}?elsewhere").text
+    site.web.hosts_worker = True
     # With a model, a person is told how to start a worker, without timestamps and backticks.
     site.web.model = "rehearsal:unused.yaml"
     shown = site.http.get("/?all=1").text

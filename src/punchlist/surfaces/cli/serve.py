@@ -135,6 +135,7 @@ def run_server(
         behind_proxy=bool(address.other_names),
         model=model,
         mode=mode,
+        hosts_worker=slots is not None,
     )
     start_worker = _worker_factory(services, model, mode, slots) if slots is not None else None
     _run(web, listener, address.tls, say_started, start_worker, address.host)

@@ -60,6 +60,8 @@ class WebServer:
     """The model that the person who started the server named."""
     mode: str | None = None
     """The permission mode that they named."""
+    hosts_worker: bool = True
+    """Whether the person who started it wants it to execute runs as well."""
     worker_state: Literal["none", "running", "failed"] = "none"
     login_page: Callable[..., Response] = field(default=login_pages.login_page)
     _validity: dict[str, tuple[bool, float]] = field(init=False, default_factory=dict)

@@ -12,7 +12,7 @@ from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.web.pages.inbox_items import group_requests, short
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.run_titles import RunTitles
-from punchlist.surfaces.web.pages.turns import missing_model
+from punchlist.surfaces.web.pages.turns import lacks_worker_for_model
 from punchlist.views.inbox_model import RequestKind
 from punchlist.views.live import MAX_LIMIT, read_activity
 
@@ -47,12 +47,12 @@ def attention(request: PageRequest) -> Page:
 
 def count_waiting(request: PageRequest) -> int:
     counts = request.services.inbox.counts()
-    return sum(counts.values()) - (counts.get(RequestKind.WORKER, 0) if missing_model(request) else 0)
+    return sum(counts.values()) - (counts.get(RequestKind.WORKER, 0) if lacks_worker_for_model(request) else 0)
 
 
 def _shown(request: PageRequest, items: Sequence[InboxItem]) -> Sequence[InboxItem]:
     """A notice on the page says that no model is configured, so that no worker can run."""
-    if not missing_model(request):
+    if not lacks_worker_for_model(request):
         return items
     return [item for item in items if item.kind is not RequestKind.WORKER]
 

@@ -6,7 +6,7 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.surfaces.web.pages.run_titles import RunTitles
-from punchlist.surfaces.web.pages.turns import missing_model
+from punchlist.surfaces.web.pages.turns import lacks_worker_for_model
 from punchlist.views.mission_chats import read_mission_chats
 from punchlist.views.mission_overview import read_overview
 
@@ -33,7 +33,7 @@ def mission(request: PageRequest) -> Page:
         "runs": [(run, titles.of(run)) for run in found.runs],
         "health": found.health,
         # Without a model, the notice about it says why no worker runs.
-        "problems": found.health.other_problems if missing_model(request) else found.health.problems,
+        "problems": found.health.other_problems if lacks_worker_for_model(request) else found.health.problems,
         "recommendations": found.recommendations,
     }
     return Page("mission.html", board.mission.name, values, section=f"mission:{slug}", mission=slug)

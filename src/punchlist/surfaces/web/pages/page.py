@@ -31,6 +31,7 @@ class PageRequest:
     model: str | None = None
     """The model and the permission mode that the server was started with."""
     mode: str | None = None
+    hosts_worker: bool = True
 
     def get(self, name: str, default: str = "") -> str:
         """The last value of a query parameter."""

@@ -179,6 +179,7 @@ def _page_request(
         seen_until,
         context.web.model,
         context.web.mode,
+        context.web.hosts_worker,
     )
 
 

@@ -33,6 +33,11 @@ def missing_model(request: PageRequest) -> str:
     return str(no_model(os.environ)).splitlines()[0]
 
 
+def lacks_worker_for_model(request: PageRequest) -> bool:
+    """Whether the missing model is why no worker runs, so that the notice about it is enough."""
+    return request.hosts_worker and bool(missing_model(request))
+
+
 def start_conversation(request: PageRequest) -> Redirect:
     if request.actor.role is not Role.PERSON:
         raise NotAllowed("Only a person starts conversations.")

@@ -273,7 +273,7 @@ def test_an_escalation_is_answered_with_a_thumb(
     request.get_by_label("New deadline").fill(until)
     button.tap()
     expect(request).to_be_hidden()
-    expect(page.locator(".toast")).to_contain_text(f"extend to {until}")
+    expect(page.locator(".toast")).to_contain_text(f"The deadline is now {until}.")
     assert services.mission_todos.get(id).deadline == until
 
 

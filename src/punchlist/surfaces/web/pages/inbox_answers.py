@@ -7,8 +7,10 @@ from typing import Any
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import json_type
+from punchlist.missions.escalations.transitions import REVIEW
 from punchlist.surfaces.web.pages.page import PageRequest, Redirect
-from punchlist.views.inbox_model import InboxAction
+from punchlist.views.inbox_answers import AnsweredRequest
+from punchlist.views.inbox_model import InboxAction, RequestKind
 
 _REASONED = (InboxAction.DENY, InboxAction.EXTEND, InboxAction.CANCEL, InboxAction.KEEP)
 
@@ -27,7 +29,21 @@ def answer(request: PageRequest) -> Redirect:
         always=(request.posted("always") or None) if action == InboxAction.APPROVE else None,
         arguments=arguments,
     )
-    return Redirect("/", answered.message)
+    return Redirect("/", _message(answered))
+
+
+def _message(answered: AnsweredRequest) -> str:
+    """What happens now. The command line repeats the answer to an escalation in its own words."""
+    if answered.item.kind is not RequestKind.ESCALATION:
+        return answered.message
+    match answered.action:
+        case InboxAction.EXTEND:
+            return f"The deadline is now {answered.answer.removeprefix('extend to ')[:10]}."
+        case InboxAction.CANCEL:
+            return "The todo is cancelled."
+        case InboxAction.KEEP:
+            return "Sent back. The agent goes on." if answered.item.subject == REVIEW else "It stays as it is."
+    return "It stays open, without reminders."
 
 
 def _arguments(text: str) -> dict[str, Any]:

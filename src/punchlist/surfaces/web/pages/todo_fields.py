@@ -33,6 +33,12 @@ _LABELS: Final = {
     "justification": "why now",
     "completionCriteria": "done when",
 }
+"""As the form names them; the others by their names."""
+
+
+def label_of(column: str) -> str:
+    name = next(name for name, each in _COLUMNS.items() if each == column)
+    return _LABELS.get(name, name)
 
 
 def editable_values(todo: MissionTodo) -> dict[str, str]:

@@ -14,7 +14,7 @@ from punchlist.missions.todos.tool_updates import UpdateRequest, apply_update, p
 from punchlist.surfaces.web.pages.chat import queue_message
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.surfaces.web.pages.todo import open_run
-from punchlist.surfaces.web.pages.todo_fields import edited_values
+from punchlist.surfaces.web.pages.todo_fields import edited_values, label_of
 from punchlist.views.health import has_worker
 from punchlist.views.todo_detail import read_detail
 
@@ -74,7 +74,7 @@ def edit_todo(request: PageRequest) -> Redirect:
     change = request.services.mission_todos.edit(
         request.scope(), mission.slug, todo.id, fields, request.posted("reason"), expected_version=todo.version
     )
-    changed = ", ".join(name.replace("_", " ") for name in fields)
+    changed = ", ".join(label_of(column) for column in fields)
     return Redirect(f"/todos/{todo.id}", change.warning or f"Changed: {changed}.", warning=change.warning is not None)
 
 

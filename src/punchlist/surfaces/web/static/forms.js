@@ -85,10 +85,11 @@ function showChanged(form, names) {
   const panel = form.closest(".panel, .drawer");
   const places = names.map((name) => panel?.querySelector(`[data-field="${CSS.escape(name)}"]`)).filter(Boolean);
   places[0]?.scrollIntoView({ block: "nearest" });
-  for (const place of places) {
-    place.classList.add("flash");
-    place.addEventListener("animationend", () => place.classList.remove("flash"), { once: true });
-  }
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  // Not by a class: the next refresh of the page would remove it.
+  const lit = { backgroundColor: "var(--warn-tint)", boxShadow: "0 0 0 6px var(--warn-tint)" };
+  const off = { backgroundColor: "transparent", boxShadow: "0 0 0 6px transparent" };
+  for (const place of places) place.animate([lit, lit, off], { duration: 2400, easing: "ease-out" });
 }
 
 // --- errors at their fields -------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from bench.instant_agent import InstantModel, turn
 from bench.peers.environment import peers_python
 from bench.peers.iterations import AROUND
 from bench.peers.loops import SCRIPTS, run_loop
-from punchlist.agent.prompts import PLANNING
+from punchlist.agent.prompts import planning
 from punchlist.audit.check import check
 from punchlist.checklist.render import GUIDANCE
 from punchlist.models.model import ModelRequest, Reply, TextListener, UserText
@@ -241,7 +241,7 @@ def prompt(store: Store, folder: Path) -> Iterator[Figure]:
     assert state.text.startswith("<state>")
     yield Amount("a plan of 10 tasks in a request", [tokens(state.text)], unit="tokens", maximum=600)
     offered = [(tool.name, tool.description, tool.input_schema) for tool in request.tools if tool.name in LIST_TOOLS]
-    fixed = [PLANNING, GUIDANCE, json.dumps(offered)]
+    fixed = [planning(("delegate", "wait_todo")), GUIDANCE, json.dumps(offered)]
     yield Amount("the lists' tools and guidance, in every request", [sum(map(tokens, fixed))], unit="tokens")
 
 

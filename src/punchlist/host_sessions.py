@@ -28,7 +28,14 @@ from typing import Any, Final
 
 from punchlist.config import DEFAULT_SESSION, Settings
 from punchlist.kernel.ids import short_id
-from punchlist.kernel.processes import ParentProcess, ancestors, host_processes, is_running, process_identity
+from punchlist.kernel.processes import (
+    ParentProcess,
+    ancestors,
+    current_process,
+    host_processes,
+    is_running,
+    process_identity,
+)
 from punchlist.trust import user_folder
 
 FILE_NAME: Final = "host_sessions.json"
@@ -40,6 +47,7 @@ _COUNTER_FOLDER: Final = "uses"
 _COUNTER_NAME: Final = re.compile("[0-9a-f]{16}")
 _MAX_COUNTER_AGE: Final = 7 * 24 * 3600.0
 _SESSION: Final = re.compile(r"\S{1,200}")
+_OFFER: Final = re.compile(r"(plan|checklist) (\S{1,200})")
 
 
 @dataclass(slots=True)
@@ -50,6 +58,8 @@ class _SessionFile:
     """Session to the name of its agent."""
     known: dict[str, str] = field(default_factory=dict)
     """Host session to our session."""
+    offers: dict[str, str] = field(default_factory=dict)
+    """MCP server that offers one kind of list only, to that kind and its session."""
 
 
 class HostSessions:
@@ -100,6 +110,20 @@ class HostSessions:
         except (OSError, TimeoutError):
             return self.find(host_session)
 
+    def record_offer(self, session: str, lists: str) -> None:
+        """This process serves one kind of list, `plan` or `checklist`, to the agent of a session."""
+        if not self._file.parent.is_dir():
+            return
+        with suppress(OSError, TimeoutError), self._locked() as stored:
+            stored.offers = {server: offer for server, offer in stored.offers.items() if _runs(server)}
+            stored.offers[current_process()] = f"{lists} {session}"
+
+    def offered_lists(self, session: str) -> str | None:
+        """The only kind of list that the agents of a session are served; None if that is both, or unknown."""
+        offers = {server: _OFFER.fullmatch(offer) for server, offer in self._read().offers.items()}
+        kinds = {offer[1] for server, offer in offers.items() if offer and offer[2] == session and _runs(server)}
+        return kinds.pop() if len(kinds) == 1 else None
+
     def version(self) -> int | None:
         """Differs after every change of the file; None if there is no file."""
         try:
@@ -131,11 +155,12 @@ class HostSessions:
             return _SessionFile()
         if not isinstance(raw, dict):
             return _SessionFile()
-        taken, agents, known = (_strings(raw.get(key)) for key in ("taken", "agents", "known"))
+        taken, agents, known, offers = (_strings(raw.get(key)) for key in ("taken", "agents", "known", "offers"))
         return _SessionFile(
             {session: owner for session, owner in taken.items() if _SESSION.fullmatch(session)},
             agents,
             {host_session: session for host_session, session in known.items() if _SESSION.fullmatch(session)},
+            offers,
         )
 
     @contextmanager

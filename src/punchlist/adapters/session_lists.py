@@ -41,7 +41,7 @@ from punchlist.agent.continuation import (
 from punchlist.agent.definitions import REMIND_AFTER, AgentDefinition, with_overrides
 from punchlist.agent.list_state import ListItem, ListState, TurnLists
 from punchlist.agent.message_kinds import CONTINUATION, ENDING
-from punchlist.agent.prompts import HONESTY, PLANNING, reminder
+from punchlist.agent.prompts import HONESTY, planning, reminder
 from punchlist.app import Services
 from punchlist.checklist.render import GUIDANCE as CHECKLIST
 from punchlist.config import continuation_settings, load
@@ -108,8 +108,9 @@ class SessionLists:
     @property
     def guidance(self) -> str:
         """Instructions about the tools, for the system prompt."""
-        planning = [PLANNING] if self._role_tools.has_plan else []
-        return "\n\n".join([*planning, f"## Checklist\n\n{CHECKLIST}", HONESTY])
+        names = [tool.name for tool in self.tools]
+        plan = [planning(names)] if self._role_tools.has_plan else []
+        return "\n\n".join([*plan, f"## Checklist\n\n{CHECKLIST}", HONESTY])
 
     # --- a run --------------------------------------------------------------------------------------------
 

@@ -119,6 +119,19 @@ class TurnCounters(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Exits:
+    """How a model can end its items: prompts name only what it is offered."""
+
+    can_wait: bool = True
+    """It has `wait_todo`."""
+    list_tool: str = "TodoWrite"
+    """The tool that completes items of the checklist. A third-party agent may keep the list with its own."""
+
+
+EXITS: Final = Exits()
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
     open: Sequence[OpenItem]
     counters: TurnCounters
@@ -146,6 +159,8 @@ class Situation:
     """Descriptions of calls that wait for a person."""
     has_goal: bool = False
     """Acceptance criteria decide whether the turn is completed."""
+    exits: Exits = EXITS
+    """How the model can end items."""
     tried_fresh: frozenset[str] | None = None
     """Ids of items that had an attempt in a fresh context; None if there is no such attempt."""
 
@@ -291,7 +306,7 @@ def _decide_by_list(now: Situation) -> Decision:
         return Stop(Reason.CAPPED, f"limit of {now.counters.continuations} continuations reached")
     if now.counters.all_continuations >= MAX_CONTINUATIONS:
         return Stop(Reason.CAPPED, f"limit of {MAX_CONTINUATIONS} continuations in one turn reached")
-    return Continue(continuation_prompt(now.open))
+    return Continue(continuation_prompt(now.open, now.exits))
 
 
 def next_item(open: Sequence[OpenItem]) -> OpenItem | None:
@@ -300,8 +315,8 @@ def next_item(open: Sequence[OpenItem]) -> OpenItem | None:
     return next((item for item in able if item.in_progress), able[0] if able else None)
 
 
-def continuation_prompt(open: Sequence[OpenItem]) -> str:
-    """The prompt for a model that stops while items are open (C3). It names every option the item's list has."""
+def continuation_prompt(open: Sequence[OpenItem], exits: Exits = EXITS) -> str:
+    """The prompt for a model that stops while items are open (C3). It names every option that the model has."""
     following = next_item(open)
     assert following is not None
     which = "current" if following.in_progress else "next"
@@ -316,14 +331,15 @@ def continuation_prompt(open: Sequence[OpenItem]) -> str:
     if following.list == "checklist":
         named = f"{title}, which you dropped from the list" if following.dropped else title
         options = (
-            "Do it now and mark it completed with TodoWrite. If it will not be done, send it with status cancelled and "
-            "the reason."
+            f"Do it now and mark it completed with {exits.list_tool}. If it will not be done, send it "
+            f"{'' if exits.list_tool == 'TodoWrite' else 'to TodoWrite '}with status cancelled and the reason."
         )
     else:
         named = f"{title} ({following.reference})"
+        wait = ", call wait_todo with the question. If it" if exits.can_wait else " or"
         options = (
-            "Do it now and end it with complete_todo. If it needs a person, call wait_todo with the question. If it "
-            "will not be done, call complete_todo with status cancelled and the reason."
+            f"Do it now and end it with complete_todo. If it needs a person{wait} will not be done, call complete_todo "
+            f"with status cancelled and the reason{'.' if exits.can_wait else ', and report that.'}"
         )
     return f"{_count(open)} still open. The {which} item is: {named}. {options} Answer the user when the list is clear."
 

@@ -57,10 +57,13 @@ PLANNING: Final = """\
 ## Your plan
 
 For a request of three or more steps, first call create_todo once with all of them; give an item a check (a command \
-that exits 0 when it is done) where one exists. Then do one item after the other: do or delegate the work, and call \
-complete_todo with the outcome, in the same reply as the last work call if you like. A failed item is retried once. If \
-an item needs a person, a time or an event, call wait_todo and go on with the others; if it will not be done, cancel \
-it with the reason. Answer the user when every item has ended."""
+that exits 0 when it is done) where one exists. Then do one item after the other: {work}, and call complete_todo with \
+the outcome, in the same reply as the last work call if you like. A failed item is retried once. {exits} Answer when \
+every item has ended."""
+_WITH_WAITS: Final = """\
+If an item needs a person, a time or an event, call wait_todo and go on with the others; if it will not be done, \
+cancel it with the reason."""
+_WITHOUT_WAITS: Final = "If an item needs a person or will not be done, cancel it with the reason and report that."
 DELEGATION: Final = """\
 ## Workers
 
@@ -100,13 +103,20 @@ Mark an item completed only if it is done: a failed call has not done it. Items 
 questioned, and checks are run. Say what cannot be done, and go on."""
 
 
+def planning(tools: Collection[str]) -> str:
+    """How to work on a plan with these tools."""
+    work = "do or delegate the work" if "delegate" in tools else "do the work"
+    exits = _WITH_WAITS if "wait_todo" in tools else _WITHOUT_WAITS
+    return PLANNING.format(work=work, exits=exits)
+
+
 def system_prompt(
     own: str, tools: Collection[str], *, workspace: str, workers: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """The text is the same for the whole turn, so that providers can cache it. `workers` maps names to descriptions."""
     sections = [own, f"Your workspace is the folder {workspace}. Paths are relative to it."]
     if "create_todo" in tools:
-        sections.append(PLANNING)
+        sections.append(planning(tools))
     if "delegate" in tools and workers:
         described = "\n".join(f"- {name}{f': {what}' if what else ''}" for name, what in workers.items())
         sections.append(f"{DELEGATION}\n\n{described}")

@@ -14,6 +14,7 @@ from punchlist.agent.budget import TurnProgress
 from punchlist.agent.context import CHARACTERS_PER_TOKEN, state_text
 from punchlist.agent.continuation import (
     Continue,
+    Exits,
     OpenItem,
     Proceed,
     Reason,
@@ -356,6 +357,7 @@ class Turn:
             failure=self._failure,
             pending_approvals=self._pending_approvals,
             has_goal=self._deps.judge is not None,
+            exits=Exits(can_wait="wait_todo" in self._deps.tools),
             tried_fresh=self._tried_fresh if self._deps.try_item is not None else None,
         )
 

@@ -14,7 +14,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import (
+    EXITS,
     Continue,
+    Exits,
     Reason,
     Situation,
     Stop,
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
     from punchlist.integrations.item_checks import CheckedItem
     from punchlist.integrations.session_goals import GoalDecision, SessionGoals
 
-_LIST_TOOLS: Final = ("create_todo", "TodoWrite")
+_LIST_TOOLS: Final = {"plan": ("create_todo",), "checklist": ("TodoWrite",)}
 _HISTORY_EVENTS: Final = 300
 _HISTORY_MESSAGES: Final = 50
 _MAX_REQUEST_LENGTH: Final = 20_000
@@ -76,13 +78,21 @@ OWN_AGENT_WORKING: Final = "an agent run by Punchlist is working on this list"
 
 class HookService(NativeListCopies):
     def __init__(
-        self, store: Store, conversations: Conversations, agent: AgentDefinition, checks: HostChecks | None = None
+        self,
+        store: Store,
+        conversations: Conversations,
+        agent: AgentDefinition,
+        checks: HostChecks | None = None,
+        *,
+        lists: str | None = None,
     ) -> None:
-        """`checks` runs the checks of completed items when the agent stops; None runs none."""
+        """`checks` runs the checks of completed items when the agent stops; None runs none. `lists` is the only kind
+        of list that the agent is served; None if that is both, or unknown."""
         self._store = store
         self._conversations = conversations
         self._agent = agent
         self._checks = checks
+        self._lists = lists
 
     def session_started(self, scope: Scope, session: str | None, *, is_new: bool) -> str:
         """A host session was started, resumed or compacted. Returns context for the agent."""
@@ -96,7 +106,7 @@ class HookService(NativeListCopies):
             return messages.list_resumed(state.lists.text, state.request.content if state.request else None)
         if not is_new or state.history.reminded == state.fingerprint:
             return ""
-        text = initial_reminder(self._agent)
+        text = initial_reminder(self._agent, self._lists)
         if text:
             self._record(scope, REMINDER, text, {FINGERPRINT_KEY: state.fingerprint}, turn=None)
         return text
@@ -122,7 +132,8 @@ class HookService(NativeListCopies):
         except Conflict:
             # One of our own agents owns the turn.
             return ""
-        return _paragraphs(messages.plan_unfinished(plan) if plan else "", told)
+        unfinished = messages.plan_unfinished(plan, plans=self._lists != "checklist") if plan else ""
+        return _paragraphs(unfinished, told)
 
     def stop_requested(
         self,
@@ -134,6 +145,7 @@ class HookService(NativeListCopies):
         worked: bool = True,
         deadline: float = math.inf,
         journal: ReportedCalls = NO_CALLS,
+        own_list_tool: str | None = None,
     ) -> StopDecision:
         """The agent wants to stop. The checks of the items that it completed are run first (V2).
 
@@ -141,7 +153,8 @@ class HookService(NativeListCopies):
 
         `host_limit` is the number of continuations in a row that the host accepts while nothing changes, `background`
         the kind and description of its running tasks, `worked` whether the agent used a tool since the last prompt,
-        `deadline` the time of the monotonic clock until which checks may run.
+        `deadline` the time of the monotonic clock until which checks may run, `own_list_tool` its name for the tool
+        of its own list.
         """
         state = self._load(scope, session)
         checked: Sequence[CheckedItem] = ()
@@ -152,7 +165,9 @@ class HookService(NativeListCopies):
         # Others may work on the same list: the agent is asked about what it completed itself.
         claims = [item for item in self._claims(scope, state, journal) if item.id in journal.claimed]
         problems = _paragraphs(messages.checks_failed(failed), messages.claims_questioned(claims))
-        decided = self._decide_stop(scope, state, host_limit, background, worked, problems)
+        exits = Exits(list_tool=own_list_tool) if own_list_tool and self._is_copy(scope, state) else EXITS
+        situation = replace(self._situation(state), exits=exits)
+        decided = self._decide_stop(scope, state, situation, host_limit, background, worked, problems)
         if decided.decision == Stop(Reason.COMPLETED, NOTHING_OPEN) and self._may_check(state):
             if claims:
                 decided = self._continue(scope, state, problems)
@@ -240,12 +255,13 @@ class HookService(NativeListCopies):
         self,
         scope: Scope,
         state: SessionState,
+        situation: Situation,
         host_limit: int | None,
         background: Sequence[tuple[str, str]],
         worked: bool,
         failures: str,
     ) -> StopDecision:
-        decision = decide(self._situation(state))
+        decision = decide(situation)
         open_items = state.lists.open
         if not isinstance(decision, Continue):
             return StopDecision(decision, open_items)
@@ -260,11 +276,13 @@ class HookService(NativeListCopies):
         if state.is_earlier_list:
             if state.history.continuations_in_session or state.fingerprint in state.history.skipped:
                 return StopDecision(Stop(Reason.OPEN, EARLIER_LIST), open_items, silent=True)
-            return self._continue(scope, state, messages.earlier_list_open(open_items), {EARLIER_LIST_KEY: True})
+            return self._continue(
+                scope, state, messages.earlier_list_open(open_items, situation.exits), {EARLIER_LIST_KEY: True}
+            )
         if state.is_untouched:
             if state.continuations and not worked:
                 return StopDecision(Stop(Reason.OPEN, LIST_UNTOUCHED), open_items)
-            return self._continue(scope, state, messages.untouched_list_open(open_items))
+            return self._continue(scope, state, messages.untouched_list_open(open_items, situation.exits))
         return self._continue(scope, state, _paragraphs(failures, messages.items_dropped(open_items), decision.prompt))
 
     def tools_used(self, scope: Scope, session: str | None, count: int) -> str:
@@ -277,7 +295,7 @@ class HookService(NativeListCopies):
             since_change=count,
             after=self._agent.remind_after,
             open=state.lists.open,
-            tools=_LIST_TOOLS,
+            tools=_list_tools(self._lists),
             listed=bool(state.lists.text),
         )
         if text:
@@ -349,11 +367,14 @@ class HookService(NativeListCopies):
             )
 
 
-def initial_reminder(agent: AgentDefinition) -> str:
+def initial_reminder(agent: AgentDefinition, lists: str | None = None) -> str:
     """The reminder for a session without a list (W7); empty if reminders are off."""
-    return (
-        reminder(requests=0, since_change=0, after=agent.remind_after, open=(), tools=_LIST_TOOLS, listed=False) or ""
-    )
+    tools = _list_tools(lists)
+    return reminder(requests=0, since_change=0, after=agent.remind_after, open=(), tools=tools, listed=False) or ""
+
+
+def _list_tools(lists: str | None) -> Sequence[str]:
+    return _LIST_TOOLS.get(lists or "", ("create_todo", "TodoWrite"))
 
 
 def _paragraphs(*parts: str) -> str:

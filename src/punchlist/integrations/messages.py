@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from punchlist.agent.continuation import Continue, Decision, OpenItem, Reason, Stop, Wait, ending_text, next_item
+from punchlist.agent.continuation import Continue, Decision, Exits, OpenItem, Reason, Stop, Wait, ending_text, next_item
 from punchlist.kernel.text import excerpt, quoted, visible_block
 
 if TYPE_CHECKING:
@@ -81,21 +81,27 @@ def list_resumed(shown: str, request: str | None) -> str:
     )
 
 
-def earlier_list_open(items: Sequence[OpenItem]) -> str:
+def earlier_list_open(items: Sequence[OpenItem], exits: Exits) -> str:
     """For an agent that stops while only items of an earlier session are open."""
     return (
-        f"{_open_items('an earlier session', items)} If the user asked for this work, continue with it. Otherwise "
-        "leave it unchanged and answer the user."
+        f"{_open_items('an earlier session', items)} If the user asked for this work, continue with it and "
+        f"{_end_next(items, exits)}. Otherwise leave it unchanged and answer the user."
     )
 
 
-def untouched_list_open(items: Sequence[OpenItem]) -> str:
+def untouched_list_open(items: Sequence[OpenItem], exits: Exits) -> str:
     """For an agent that stops and has not changed its list since the user's last message."""
     return (
-        f"{_open_items('your list', items)} If the user's last message leaves you free to continue, do it now and mark "
-        "it when it is done. If the user wants something else or wants to talk first, leave the list unchanged and "
-        "answer the user."
+        f"{_open_items('your list', items)} If the user's last message leaves you free to continue, do it now and "
+        f"{_end_next(items, exits)}. If the user wants something else or wants to talk first, leave the list unchanged "
+        "and answer the user."
     )
+
+
+def _end_next(items: Sequence[OpenItem], exits: Exits) -> str:
+    following = next_item(items)
+    on_checklist = following is not None and following.list == "checklist"
+    return f"mark it completed with {exits.list_tool}" if on_checklist else "end it with complete_todo"
 
 
 def items_dropped(items: Sequence[OpenItem]) -> str:
@@ -116,11 +122,12 @@ def plan_prepared(shown: str) -> str:
     return f"The user has already put this on your plan:\n\n{shown}\n\nlist_todo shows the details. Work through it."
 
 
-def plan_unfinished(shown: str) -> str:
-    """For a prompt that arrives while a plan is open."""
+def plan_unfinished(shown: str, *, plans: bool = True) -> str:
+    """For a prompt that arrives while a plan is open. Without `plans`, the agent has only a checklist."""
+    again = "plan them again with create_todo" if plans else "put them on your list with TodoWrite"
     return (
         f"The plan of the previous turn was not finished:\n\n{shown}\n\nThis is a new turn with an empty plan. If the "
-        "user wants these items done, plan them again with create_todo."
+        f"user wants these items done, {again}."
     )
 
 
@@ -196,5 +203,5 @@ def _open_items(source: str, items: Sequence[OpenItem]) -> str:
     noun, verb = ("item", "is") if len(items) == 1 else ("items", "are")
     return (
         f"{len(items)} {noun} of {source} {verb} not done yet. The next is: {quoted(following.title)} "
-        f"(id {following.id})."
+        f"({following.reference})."
     )

@@ -12,13 +12,14 @@ from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict
-from punchlist.integrations.native_lists import merge_copy
-from punchlist.integrations.session_state import is_by_agent, is_by_person
+from punchlist.integrations.native_lists import completed_ids, merge_copy
+from punchlist.integrations.session_state import SessionState, is_by_agent, is_by_person
 from punchlist.kernel.events import Event
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
 COPY_REASON: Final = "copied from the agent's own list"
+COMPLETED_REASON: Final = "completed in the agent's own list"
 _HISTORY_EVENTS: Final = 300
 _MAX_ATTEMPTS: Final = 5
 
@@ -30,8 +31,8 @@ class NativeListCopies:
     def copy_native_list(self, scope: Scope, todos: list[dict[str, Any]], *, only_existing_copy: bool = False) -> bool:
         """Copy the agent's own list to the checklist, keeping items that people added to the copy.
 
-        Returns False, and changes nothing, if the checklist has open items and is not such a copy; with
-        `only_existing_copy` also if it has none.
+        Returns False if the checklist is not such a copy and has open items of the agent; with `only_existing_copy`
+        also if it has none. Then only items that people added are completed, if the agent's own list says so.
         """
         checklists = Checklists(self._store, self._conversations)
         for _ in range(_MAX_ATTEMPTS):
@@ -39,9 +40,13 @@ class NativeListCopies:
                 previous = checklist_repository.find_checklist(tx, scope.conversation_id)
                 open_items = {item.id for item in previous.items if item.is_open}
                 last_change, added_by_people = self._authors(tx, scope, previous.revision, open_items)
-            if (open_items or only_existing_copy) and (last_change is None or last_change.reason != COPY_REASON):
+            before = [item_json(item) for item in previous.items]
+            is_copy = last_change is not None and last_change.reason == COPY_REASON
+            if not is_copy and (only_existing_copy or open_items - added_by_people):
+                for id in completed_ids(todos, before, open_items & added_by_people):
+                    checklists.advance(scope, id, ChecklistAction.COMPLETE, reason=COMPLETED_REASON)
                 return False
-            items = merge_copy(todos, [item_json(item) for item in previous.items], added_by_people)
+            items = merge_copy(todos, before, added_by_people)
             try:
                 checklists.rewrite(scope, items, reason=COPY_REASON, revision=previous.revision)
                 return True
@@ -49,6 +54,14 @@ class NativeListCopies:
                 # A person or another hook changed the checklist first.
                 continue
         return False
+
+    def _is_copy(self, scope: Scope, state: SessionState) -> bool:
+        """Whether the agent keeps the open items of the checklist with its own tool."""
+        if not any(item.is_open for item in state.checklist.items):
+            return False
+        with self._store.read() as tx:
+            last_change, _ = self._authors(tx, scope, state.checklist.revision, ())
+        return last_change is not None and last_change.reason == COPY_REASON
 
     def _authors(
         self, tx: Transaction, scope: Scope, revision: int, ids: Collection[str]

@@ -25,7 +25,10 @@ _TOOLS: Final = {
 }
 """By tool name: the argument that holds the list, and the field that holds an item's text."""
 LIST_TOOLS: Final = frozenset(_TOOLS)
-TASK_TOOLS: Final = frozenset({"TaskCreate", "TaskUpdate"})
+TOOL_OF_AGENT: Final = {"codex": "update_plan", "gemini": "write_todos", "opencode": "todowrite"}
+"""By agent: the tool of its own list, where that has another name than ours."""
+TASK_UPDATE: Final = "TaskUpdate"
+TASK_TOOLS: Final = frozenset({"TaskCreate", TASK_UPDATE})
 """Claude Code's tools for one task at a time; the list is in `~/.claude/tasks/SESSION/1.json` and so on."""
 _UNSAFE_IN_FOLDER: Final = re.compile(r"[^A-Za-z0-9_-]")
 _TASK_FILE: Final = re.compile(r"[1-9][0-9]{0,8}\.json")
@@ -85,6 +88,14 @@ def merge_copy(
     only_on_copy = Counter(item["content"] for item in previous) - Counter(item["content"] for item in native)
     kept = [_sendable(item) for item in previous if item["id"] in added_by_people and item["content"] in only_on_copy]
     return _single_in_progress([*_most_relevant(native, MAX_ITEMS - len(kept)), *kept])
+
+
+def completed_ids(
+    native: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[str, Any]], among: Collection[str]
+) -> list[str]:
+    """Which of these items the native list has completed, by their text."""
+    completed = {item["content"] for item in native if item["status"] == ChecklistStatus.COMPLETED}
+    return [item["id"] for item in previous if item["id"] in among and item["content"] in completed]
 
 
 def _read_task(file: Path) -> str | None:

@@ -5,7 +5,7 @@ The scope is passed with each call, because its session can change between calls
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final
@@ -15,13 +15,13 @@ from punchlist.checklist.tools import checklist_tools
 from punchlist.claims.model import ListKind
 from punchlist.claims.tools import ClaimableList, claim_tools
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.errors import NotFound
+from punchlist.errors import NotFound, PunchlistError
 from punchlist.kernel.events import Role
 from punchlist.kernel.processes import current_process
 from punchlist.kernel.text import excerpt
 from punchlist.kernel.tool import C, ListToolSpec, ToolResult, parse_arguments
 from punchlist.missions.model import TEAM, MissionScope
-from punchlist.plan.lifecycle import PLANNERS
+from punchlist.plan.lifecycle import OPEN, PLANNERS
 from punchlist.plan.tools import claimable_plan, plan_tools
 from punchlist.verification.model import Mark
 
@@ -40,6 +40,7 @@ class RoleTools:
         self._services = services
         self._role = role
         self._client = client
+        self._lists = lists
         self.has_plan = lists != CHECKLIST and (role in PLANNERS or role is Role.VIEWER)
         self.has_checklist = lists != PLAN
         self.has_missions = role in TEAM or role is Role.VIEWER
@@ -50,6 +51,37 @@ class RoleTools:
     def tools(self) -> Sequence[ListToolSpec[Any]]:
         groups = (self._checklist_tools, self._plan_tools, self._claim_tools, self._mission_tools)
         return [tool for group in groups for tool in group.values()]
+
+    @property
+    def can_change(self) -> bool:
+        """Whether what is offered depends on what is open."""
+        return self._lists != BOTH
+
+    def offered(self, scope: Scope) -> Sequence[ListToolSpec[Any]]:
+        """The tools now. A server of one kind of list also offers the tools of the other while that has open items:
+        the agent must be able to end them."""
+        other = {**self._plan_tools_for_open_items(scope), **self._checklist_tools_for_open_items(scope)}
+        return [*self.tools, *other.values()]
+
+    def _plan_tools_for_open_items(self, scope: Scope) -> Tools:
+        if self._lists != CHECKLIST or self._role not in PLANNERS or not _is_true(lambda: self._has_open_plan(scope)):
+            return {}
+        return self._of_role(plan_tools(lambda: self._services.plans))
+
+    def _checklist_tools_for_open_items(self, scope: Scope) -> Tools:
+        if self._lists != PLAN or not _is_true(lambda: self._has_open_checklist(scope)):
+            return {}
+        return self._of_role(checklist_tools(lambda: self._services.checklists))
+
+    def _has_open_checklist(self, scope: Scope) -> bool:
+        return any(item.is_open for item in self._services.checklists.get(scope.conversation_id).items)
+
+    def _has_open_plan(self, scope: Scope) -> bool:
+        turn = self._services.conversations.current_turn(scope.conversation_id)
+        if turn is None:
+            return False
+        of_turn = TurnScope(scope.conversation_id, scope.actor, turn.id)
+        return bool(self._services.plans.list(of_turn, OPEN).items)
 
     @cached_property
     def _checklist_tools(self) -> Tools:
@@ -83,14 +115,16 @@ class RoleTools:
     def call(self, scope: Scope, name: str, raw_arguments: object) -> ToolResult:
         """Run a tool. A plan tool acts on the scope's turn, or else on the session's open turn (T7)."""
         args = parse_arguments(raw_arguments)
-        if tool := self._plan_tools.get(name):
+        if tool := self._plan_tools.get(name) or self._plan_tools_for_open_items(scope).get(name):
             of_turn = self._turn_scope(scope)
             return self._verified(of_turn, name, tool.run(of_turn, args))
         if tool := self._checklist_tools.get(name) or self._claim_tools.get(name):
             return self._verified(scope, name, tool.run(scope, args))
         if tool := self._mission_tools.get(name):
             return tool.run(mission_scope(scope), args)
-        known = [tool.name for tool in self.tools]
+        if tool := self._checklist_tools_for_open_items(scope).get(name):
+            return self._verified(scope, name, tool.run(scope, args))
+        known = [tool.name for tool in self.offered(scope)]
         close = get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"Did you mean {close[0]}?" if close else f"The tools are: {', '.join(known)}."
         raise NotFound(f"There is no tool {excerpt(name)!r}. {hint}")
@@ -137,6 +171,14 @@ class RoleTools:
             return TurnScope(scope.conversation_id, scope.actor, current.id)
         turn = self._services.conversations.open_turn(scope)
         return TurnScope(turn.conversation_id, scope.actor, turn.id)
+
+
+def _is_true(condition: Callable[[], bool]) -> bool:
+    """False where the lists cannot be read: the call that meets the same error reports it."""
+    try:
+        return condition()
+    except (PunchlistError, OSError):
+        return False
 
 
 def _has_check(tool: str, data: Any) -> bool:

@@ -8,6 +8,7 @@ turns. The numbers need no table of their own and cost the writers of the lists 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict
@@ -17,6 +18,7 @@ from punchlist.checklist.render import item_label
 from punchlist.checklist.repository import checklist_stream, find_checklist
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
+from punchlist.host_sessions import HostSessions
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.references import matching_parts
 from punchlist.kernel.text import excerpt, line_problem
@@ -167,24 +169,33 @@ class SessionTodos:
         check: str | None = None,
         reason: str,
     ) -> None:
-        """Add items to the list that the session's agent uses. `check` is the check of each of them.
-
-        That is the plan if the open turn has plan items, or if an agent of Punchlist works on the turn and the
-        session has no checklist. Otherwise it is the checklist.
-        """
+        """Add items to the list that the session's agent uses. `check` is the check of each of them."""
         for place, title in enumerate(titles, 1):
             _check_title(title, f"Title {place}" if len(titles) > 1 else "The title")
         lists = self.list(scope)
         turn = lists.turn if lists.turn and lists.turn.open else None
-        names = {item.list for item in lists.items}
-        if turn is not None and ("plan" in names or (turn.owner is not None and not names)):
+        if self._uses_plan(lists, turn):
             from punchlist.plan.validation import parse_items
 
             _refuse_active_form(active_form)
+            turn = turn or self._services.conversations.open_turn(scope, reason=reason)
             items = parse_items([{"title": title, "check": check} for title in titles])
             self._services.plans.create(_turn_scope(scope, turn), items, reason=reason)
         else:
             self._services.checklists.add(scope, *titles, active_form=active_form, check=check, reason=reason)
+
+    def _uses_plan(self, lists: TodoList, turn: StoredTurn | None) -> bool:
+        """Whether the session's agent works on a plan.
+
+        A third-party agent may be served one kind of list only. Otherwise it does if the open turn has plan items, or
+        if an agent of Punchlist works on the turn and the session has no checklist.
+        """
+        if turn is None or turn.owner is None:
+            served = HostSessions(self._services.settings, os.environ).offered_lists(lists.session)
+            if served is not None:
+                return served == "plan"
+        names = {item.list for item in lists.items}
+        return turn is not None and ("plan" in names or (turn.owner is not None and not names))
 
     def start(self, scope: Scope, reference: str, *, reason: str, fence: int | None = None) -> None:
         item, turn = self._find(scope, reference)

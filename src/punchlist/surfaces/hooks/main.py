@@ -203,6 +203,7 @@ class _HookCall:
             worked=self._counter().is_started(),
             deadline=self.started + _CHECK_TIME,
             journal=journal,
+            own_list_tool=self._own_list_tool(),
         )
         if decision.questioned:
             self._journal().add_question(decision.questioned)
@@ -300,6 +301,13 @@ class _HookCall:
             return self._claude_tasks()
         return parse_list(self.payload.tool, self.payload.arguments)
 
+    def _own_list_tool(self) -> str | None:
+        from punchlist.integrations.native_lists import TASK_UPDATE, TOOL_OF_AGENT
+
+        if self.payload.agent == _CLAUDE_CODE and self._claude_tasks() is not None:
+            return TASK_UPDATE
+        return TOOL_OF_AGENT.get(self.payload.agent or "")
+
     def _claude_tasks(self) -> list[dict[str, Any]] | None:
         from punchlist.integrations.native_lists import read_claude_tasks
 
@@ -350,15 +358,14 @@ class _HookCall:
 
         services = self.open_services(self.settings)
         agent = self.payload.agent
-        if agent is None:
-            session = self._find()
-        else:
-            session = HostSessions(self.settings, os.environ).acquire(agent, self.payload.host_session)
+        sessions = HostSessions(self.settings, os.environ)
+        session = self._find() if agent is None else sessions.acquire(agent, self.payload.host_session)
         scope = Scope(session, Actor(Role.SUPERVISOR, agent or _DEFAULT_AGENT))
         checks = None
         if self.payload.event is HookEvent.STOP:
             checks = services.host_checks(scope, self.settings.root or self.folder or services.workspace)
-        return HookService(services.store, services.conversations, self._agent(services), checks), scope
+        lists = sessions.offered_lists(session)
+        return HookService(services.store, services.conversations, self._agent(services), checks, lists=lists), scope
 
 
 def _now() -> str:

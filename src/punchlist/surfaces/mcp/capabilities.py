@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +14,7 @@ from punchlist.app import Services
 from punchlist.checklist.model import item_json
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import NotFound, PunchlistError
+from punchlist.host_sessions import HostSessions
 from punchlist.kernel.text import excerpt, visible
 from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.plan.lifecycle import PlanStatus
@@ -62,6 +65,7 @@ class Capabilities:
         self._services = services
         self._scope = scope
         self._lists_offered = lists
+        self._session_of_offer: str | None = None
         self._role_tools = RoleTools(services, scope.actor.role, client, lists)
 
     def for_client(self, client: str) -> Capabilities:
@@ -105,8 +109,24 @@ class Capabilities:
     def announces_results(self) -> bool:
         return self._role_tools.announces_results
 
+    @property
+    def tools_can_change(self) -> bool:
+        return self._role_tools.can_change
+
     def tools(self) -> Sequence[ListToolSpec[Any]]:
-        return self._role_tools.tools
+        """What is offered now. `todos add` is told which kind of list this client uses."""
+        if self.tools_can_change:
+            self._record_offer()
+        return self._role_tools.offered(self._scope)
+
+    def _record_offer(self) -> None:
+        with suppress(PunchlistError, OSError):
+            # The session of a host agent is stored beside the database.
+            _ = self._services.store
+            session = self._scope.conversation_id
+            if session != self._session_of_offer:
+                HostSessions(self._services.settings, os.environ).record_offer(session, self._lists_offered)
+                self._session_of_offer = session
 
     def instructions(self) -> str:
         offered = self._role_tools

@@ -78,6 +78,8 @@ class ClientConnection:
         self._answer_timeout = answer_timeout
         self._version = HANDSHAKE_VERSIONS[0]
         self._client_capabilities: Mapping[str, Any] = {}
+        self._listed: list[str] | None = None
+        """The tools that the client has listed, if they can change."""
         self._lock = Lock()
         # Built on first use: most clients need neither.
         self._elicitation: Elicitation | None = None
@@ -197,7 +199,10 @@ class ClientConnection:
         self._version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
         return {
             "protocolVersion": self._version,
-            "capabilities": _SERVER_CAPABILITIES,
+            "capabilities": {
+                **_SERVER_CAPABILITIES,
+                "tools": {"listChanged": True} if self._capabilities.tools_can_change else {},
+            },
             "serverInfo": _SERVER_INFO,
             "instructions": self._capabilities.instructions(),
         }
@@ -212,9 +217,26 @@ class ClientConnection:
     def _list_tools(self, request: RpcRequest) -> Json:
         jsonrpc.reject_cursor(request.params)
         announced = self._capabilities.announces_results
+        if self._capabilities.tools_can_change and not request.stateless:
+            self._listed = self._tool_names()
         return {"tools": [_tool_json(tool, announced) for tool in self._capabilities.tools()]}
 
+    def _announce_tools(self) -> None:
+        """Tell the client that other tools are offered than it has listed."""
+        if self._listed is not None and self._listed != (names := self._tool_names()):
+            self._listed = names
+            self._send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+
+    def _tool_names(self) -> list[str]:
+        return [tool.name for tool in self._capabilities.tools()]
+
     def _call_tool(self, request: RpcRequest) -> Json | None:
+        try:
+            return self._run_tool(request)
+        finally:
+            self._announce_tools()
+
+    def _run_tool(self, request: RpcRequest) -> Json | None:
         """An error that the model can correct is a result with `isError`."""
         name, arguments = jsonrpc.text_param(request.params, "name"), request.params.get("arguments")
         try:

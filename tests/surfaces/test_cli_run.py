@@ -81,6 +81,27 @@ def test_json_has_the_items_of_this_turn_from_all_lists(punchlist: Cli, script: 
         assert {"id", "list", "title", "status", "mark", "check", "checkResult", "evidence"} <= set(item)
 
 
+@pytest.mark.spec("W3", "C13")
+def test_a_run_does_not_end_while_other_items_stand_in_the_place_of_its_own(punchlist: Cli, script: Path) -> None:
+    def write(status: str, *titles: str) -> str:
+        todos = [{"content": title, "activeForm": title, "status": status} for title in titles]
+        look = "{tool: list_directory, arguments: {}}"
+        return f"- calls: [{look}, {{tool: TodoWrite, arguments: {json.dumps({'todos': todos})}}}]\n"
+
+    script.write_text(
+        write("pending", "Write tests for parser", "Fix the login bug")
+        + write("completed", "Write tests for lexer", "Fix the logout bug")
+        + "- All done!\n" * 9
+    )
+    done = punchlist("run", "Do it.", "--model", f"rehearsal:{script}", "--json", "--lists", "checklist")
+    told = json.loads(done.stdout)
+    assert (told["reason"], done.returncode) == ("stalled", 3)
+    assert [item["title"] for item in told["todos"] if item["status"] == "dropped"] == [
+        "Write tests for parser",
+        "Fix the login bug",
+    ]
+
+
 CANCEL = (
     "- calls: [{{tool: complete_todo, arguments: "
     "{{todoId: '{{{{ created[{0}].id }}}}', outcome: 'too hard', status: cancelled}}}}]\n"

@@ -58,3 +58,43 @@ def test_a_list_of_the_hosts_own_tool_that_drops_items_keeps_the_agent_too(
     use(tool_input={"todos": [item("Later")]})
     use(tool_input={"todos": [item("Later", "cancelled")]})
     assert hook("stop", "--for", "opencode") == {}, "its own tool can cancel"
+
+
+SWAPPED = [
+    ("Write tests for parser", "Write tests for lexer"),
+    ("Add endpoint for users", "Add endpoint for orders"),
+    ("Fix the login bug", "Fix the logout bug"),
+]
+
+
+@pytest.mark.spec("W3", "X2")
+def test_completing_other_items_in_their_place_does_not_end_the_items_of_the_list(
+    project: Path, environment: dict[str, str], hook: Hook
+) -> None:
+    with WireClient(project, environment) as client:
+        client.call("TodoWrite", todos=[item(old) for old, _ in SWAPPED])
+        text = client.call("TodoWrite", todos=[item(new, "completed") for _, new in SWAPPED])["content"][0]["text"]
+        sent = hook("stop")["reason"]
+        for old, _ in SWAPPED:
+            assert f"[!] {old} (dropped)" in text
+            assert f"“{old}”" in sent
+        # The same words in another form are the same items.
+        client.call("TodoWrite", todos=[item(f"{old} (done)", "completed") for old, _ in SWAPPED])
+    assert hook("stop") == {}
+
+
+@pytest.mark.spec("W3", "X2")
+@pytest.mark.parametrize("status", [{"status": "completed"}, {"status": "cancelled", "reason": "No"}])
+@pytest.mark.parametrize("reference", ["1", "id", "part"])
+def test_an_id_with_another_text_does_not_end_the_item(
+    project: Path, environment: dict[str, str], hook: Hook, status: dict[str, str], reference: str
+) -> None:
+    with WireClient(project, environment) as client:
+        (made,) = client.call("TodoWrite", todos=[item("Refactor module")])["structuredContent"]["todos"]
+        id = {"1": "1", "id": made["id"], "part": made["id"][:4]}[reference]
+        result = client.call("TodoWrite", todos=[{**item("Say hello", id=id), **status}])["structuredContent"]
+        assert [(one["content"], one["status"]) for one in result["dropped"]] == [("Refactor module", "pending")]
+        assert made["id"] not in [one["id"] for one in result["todos"] if one["content"] == "Say hello"]
+        assert "“Refactor module”" in hook("stop")["reason"]
+        client.call("TodoWrite", todos=[item("Refactored the module", "completed", id=made["id"])])
+    assert hook("stop") == {}

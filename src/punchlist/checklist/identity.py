@@ -1,18 +1,19 @@
 """Which items of a replacement are which items of the list before it (W3). Pure.
 
-An item is the same as before if it has the same id, else the same content, else if it was reworded. An agent that
-leaves out an unfinished item has not finished it, so rewording is recognised with care: the words must be similar, and
-an item about another file or number is another item.
+An item is the same as before if it has the same id, else the same content, else if it was reworded (`rewording.py`). An
+agent that leaves out an unfinished item has not finished it, so a text that ends an item must say the same as before,
+also under the id of the item: “Say hello” does not complete “Refactor the module”.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from punchlist.checklist.lifecycle import ChecklistAction, ChecklistStatus, action_between
+from punchlist.checklist.lifecycle import OPEN, ChecklistAction, ChecklistStatus, action_between
 from punchlist.checklist.model import ChecklistItem
+from punchlist.checklist.rewording import similarity
 from punchlist.checklist.validation import NewChecklistItem
 from punchlist.errors import InvalidInput
 from punchlist.kernel.references import matching_ids, position
@@ -21,10 +22,7 @@ from punchlist.verification.model import NO_VERIFICATION, Check, CheckOutcome, C
 
 SIMILAR: Final = 0.6
 """How similar the words of a reworded item are to those before, from 0 to 1."""
-SIMILAR_AT_SAME_POSITION: Final = 0.51
-"""Two items that share only a verb (“Write docs”, “Write tests”) reach 0.5."""
-_FILLERS: Final = frozenset({"an", "the", "all", "and", "or", "of", "to", "in", "on", "for", "with", "it", "its"})
-_NAME_CHARACTERS: Final = frozenset("0123456789./\\_:#@")
+SIMILAR_AT_SAME_POSITION: Final = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +59,31 @@ def assign_ids(
     by_person: bool = False,
 ) -> tuple[ChecklistItem, ...]:
     """Give every item an id: its own, else that of the same item before, else a new one."""
-    same = _same_items(sent, before)
+    same = _same_items(sent, before, by_person=by_person)
+    known = [old.id for old in before]
     used = {item.id for item in sent if item.id} | {old.id for old in before}
     items = []
     for index, (old, item) in enumerate(zip(same, sent, strict=True)):
         if old is not None and (item.id is None or item.content != old.content):
             id = old.id
         else:
-            id = item.id or _unused(new_id, used)
+            # An id of an item that this is not stays with that item.
+            is_free = item.id is not None and (old is not None or item.id not in known)
+            id = item.id if item.id is not None and is_free else _unused(new_id, used)
         used.add(id)
         verification = _verification(old, item, f"todos[{index}]", by_person=by_person)
         items.append(ChecklistItem(id, item.content, item.active_form, item.status, item.reason, verification))
     return tuple(items)
 
 
-def _same_items(sent: Sequence[NewChecklistItem], before: Sequence[ChecklistItem]) -> list[ChecklistItem | None]:
+def _same_items(
+    sent: Sequence[NewChecklistItem], before: Sequence[ChecklistItem], *, by_person: bool
+) -> list[ChecklistItem | None]:
     """For each item that was sent, the same item before: by id, else by content, else by similar words."""
     by_id = {old.id: old for old in before}
     same = [by_id.get(item.id) if item.id else None for item in sent]
+    if not by_person:
+        same = [old if old and _may_be(old, item) else None for old, item in zip(same, sent, strict=True)]
     # Agents may send an item with an id of their own for it: those without an id come first.
     for with_id in (False, True):
         _match_contents(same, sent, before, with_id=with_id)
@@ -112,7 +117,7 @@ def _match_references(
             continue
         (old,) = (old for old in before if old.id == found[0])
         # Agents number items of their own, too: a number means an item of the list only if the words are similar.
-        similar = not position(item.id) or _similarity(old.content, item.content) >= SIMILAR_AT_SAME_POSITION
+        similar = _similarity(old, item) >= SIMILAR_AT_SAME_POSITION if position(item.id) else _may_be(old, item)
         if similar and old not in same:
             same[index] = old
 
@@ -128,7 +133,7 @@ def _match_reworded(
     pairs = []
     for index, item in enumerate(sent):
         for old in old_items if same[index] is None else ():
-            similarity = _similarity(old.content, item.content)
+            similarity = _similarity(old, item)
             moved = places[old.id] != index
             if similarity >= (SIMILAR if moved else SIMILAR_AT_SAME_POSITION):
                 pairs.append((-similarity, moved, index, places[old.id]))
@@ -142,27 +147,17 @@ def _unmatched(before: Sequence[ChecklistItem], same: Sequence[ChecklistItem | N
     return [old for old in before if old.id not in taken]
 
 
-def _similarity(one: str, other: str) -> float:
-    first, second = _words(one), _words(other)
-    names, other_names = _names(first), _names(second)
-    if names - other_names and other_names - names:
-        # “Test a.py” is not “Test b.py” in other words.
-        return 0.0
-    # Needed for reworded items only, and slow to import.
-    from difflib import SequenceMatcher
-
-    return SequenceMatcher(None, first, second, autojunk=False).ratio()
+def _may_be(old: ChecklistItem, item: NewChecklistItem) -> bool:
+    """Whether an item that names another by its id is that: it may get any new text, but not to end it."""
+    return not _ends(old, item) or old.content == item.content or _similarity(old, item) > 0
 
 
-def _words(content: str) -> list[str]:
-    stripped = (word.strip("“”\"'`()[]{},;:.!?…") for word in content.casefold().split())
-    words = [word for word in stripped if word]
-    return [word for word in words if word not in _FILLERS] or words
+def _similarity(old: ChecklistItem, item: NewChecklistItem) -> float:
+    return similarity(old.content, item.content, ends=_ends(old, item))
 
 
-def _names(words: Iterable[str]) -> set[str]:
-    """Words that name a thing: numbers, paths, single letters."""
-    return {word for word in words if len(word) == 1 or not _NAME_CHARACTERS.isdisjoint(word)}
+def _ends(old: ChecklistItem, item: NewChecklistItem) -> bool:
+    return old.is_open and item.status not in OPEN
 
 
 def _unused(new_id: Callable[[], str], used: set[str]) -> str:

@@ -1,0 +1,122 @@
+"""Whether one text names the same task as another, in other words. Pure.
+
+It decides which unfinished item a text of an agent ends, so it is strict. A text is a rewording if it says the same
+with more or with fewer words: forms of a word, common abbreviations and verbs of one meaning count as one word. A word
+that is replaced by another makes another task (“Test the parser”, “Test the lexer”), and so do a negation, another
+direction (“from A to B”, “from B to A”), and, where the text ends the task, a part of it that is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+_FILLERS: Final = frozenset({"an", "the", "all", "and", "or", "of", "to", "in", "on", "for", "with", "it", "its"})
+_CONJUNCTIONS: Final = frozenset({"and", "&", "plus"})
+_DIRECTIONS: Final = frozenset({"from", "to", "into", "before", "after", "over"})
+_NEGATIONS: Final = frozenset(
+    {
+        "not",
+        "no",
+        "never",
+        "without",
+        "except",
+        "instead",
+        "skip",
+        "don't",
+        "don’t",
+        "dont",
+        "doesn't",
+        "won't",
+        "can't",
+    }
+)
+_NAME_CHARACTERS: Final = frozenset("0123456789./\\_:#@")
+_VOWELS: Final = frozenset("aeiouy")
+_MIN_STEM: Final = 3
+_ONE_MEANING: Final = (
+    ("write", "wrote", "written", "add", "create", "implement", "build", "built", "make", "made"),
+    ("fix", "repair", "correct", "resolve"),
+    ("update", "change", "modify", "adjust", "edit"),
+    ("remove", "delete"),
+    ("run", "ran", "execute"),
+    ("verify", "check", "validate"),
+    ("refactor", "restructure"),
+    ("find", "found"),
+    ("send", "sent"),
+    ("documentation", "docs", "doc"),
+    ("authentication", "auth"),
+    ("configuration", "config"),
+    ("database", "db"),
+    ("repository", "repo"),
+    ("environment", "env"),
+    ("application", "app"),
+    ("function", "func"),
+    ("parameter", "param"),
+    ("dependency", "dep"),
+)
+
+
+def similarity(before: str, after: str, *, ends: bool) -> float:
+    """How similar two texts of one task are, up to 1; 0 if they name different tasks.
+
+    `ends`: the second text ends the task, so it may not leave out a part of it.
+    """
+    old, new = _words(before), _words(after)
+    had, has = {_stem(word) for word in old}, {_stem(word) for word in new}
+    if not (had <= has or has <= had) or _negated(had ^ has) or _directed_elsewhere(before, after):
+        return 0.0
+    if ends and has < had and _parts(before) > _parts(after):
+        return 0.0
+    return 2 * len(had & has) / (len(had) + len(has))
+
+
+def _words(text: str) -> list[str]:
+    words = [word for word in _split(text) if word]
+    return [word for word in words if word not in _FILLERS] or words
+
+
+def _split(text: str) -> list[str]:
+    return [word.strip("“”\"'`()[]{},;:.!?…") for word in text.casefold().split()]
+
+
+def _stem(word: str) -> str:
+    """One form of a word: of a name the name itself, of others without ending."""
+    if len(word) == 1 or not _NAME_CHARACTERS.isdisjoint(word):
+        return word
+    return _MEANINGS.get(stem := _without_ending(word), stem)
+
+
+def _without_ending(word: str) -> str:
+    if word.endswith("ies") and len(word) > _MIN_STEM + 2:
+        return word[:-3] + "y"
+    for ending in ("s", "ing", "ed", "e"):
+        stem = word.removesuffix(ending)
+        if len(stem) >= _MIN_STEM and not _VOWELS.isdisjoint(stem):
+            word = stem
+    return word[:-1] if len(word) > _MIN_STEM and word[-1] == word[-2] else word
+
+
+_MEANINGS: Final = {_without_ending(word): group[0] for group in _ONE_MEANING for word in group}
+
+
+def _negated(words: Iterable[str]) -> bool:
+    return not _NEGATION_STEMS.isdisjoint(words)
+
+
+_NEGATION_STEMS: Final = frozenset(_stem(word) for word in _NEGATIONS)
+
+
+def _directed_elsewhere(before: str, after: str) -> bool:
+    """The same words in another order, around a word that says in which direction."""
+    old, new = _split(before), _split(after)
+    if _DIRECTIONS.isdisjoint(old) or _DIRECTIONS.isdisjoint(new):
+        return False
+    both = {_stem(word) for word in old} & {_stem(word) for word in new} - _FILLERS
+    return [stem for word in old if (stem := _stem(word)) in both] != [
+        stem for word in new if (stem := _stem(word)) in both
+    ]
+
+
+def _parts(text: str) -> int:
+    return sum(word in _CONJUNCTIONS for word in _split(text)) + text.count(",") + text.count(";")

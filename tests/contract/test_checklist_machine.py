@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -16,7 +15,7 @@ from tests.contract.front import todo
 from tests.sessions import start_session
 from tests.unit.examples import examples
 
-from punchlist.checklist.lifecycle import CHECKLIST, SENDABLE, ChecklistAction, ChecklistStatus
+from punchlist.checklist.lifecycle import CHECKLIST, OPEN, SENDABLE, ChecklistAction, ChecklistStatus
 from punchlist.checklist.model import ChecklistItem
 from punchlist.checklist.replay import replay_checklist
 from punchlist.checklist.repository import checklist_stream
@@ -77,7 +76,9 @@ class ChecklistMachine(RuleBasedStateMachine):
         ]
         named = [id for id in ids if id]
         running = [status for _, status, _ in wanted if status is ChecklistStatus.IN_PROGRESS]
-        too_many = len(sent) > LIMIT or len(self._left_out(ids, [content for content, _, _ in wanted])) > MAX_DROPPED
+        same = self._matches(wanted, ids)
+        left_out = [item for item in self.now.items if item.is_open and item.id not in same]
+        too_many = len(sent) > LIMIT or len(left_out) > MAX_DROPPED
         if too_many or len(running) > 1 or len(set(named)) < len(named):
             self._refused(InvalidInput, lambda: self.checklists.rewrite(self.scope, sent))
             return
@@ -86,8 +87,8 @@ class ChecklistMachine(RuleBasedStateMachine):
         after = rewrite.checklist.items
         new, dropped = after[: len(sent)], after[len(sent) :]
         assert [(item.content, item.status) for item in new] == [(content, status) for content, status, _ in wanted]
-        self._check_ids(before, new, ids)
-        left_out = self._left_out(ids, [content for content, _, _ in wanted])
+        known = {item.id for item in before}
+        assert [item.id if item.id in known else None for item in new] == same
         assert [item.id for item in dropped] == [item.id for item in left_out]
         assert {item.status for item in dropped} <= {ChecklistStatus.DROPPED}
         assert rewrite.dropped == tuple(item for item in left_out if item.status is not ChecklistStatus.DROPPED)
@@ -200,18 +201,23 @@ class ChecklistMachine(RuleBasedStateMachine):
     def _listed(self, items: Sequence[ChecklistItem]) -> tuple[ChecklistItem, ...]:
         return tuple(item for item in items if item.status is not ChecklistStatus.DROPPED)
 
-    def _left_out(self, named: Sequence[str | None], contents: Sequence[str]) -> list[ChecklistItem]:
-        """The open items of the list that a replacement does not contain."""
-        sent = Counter(content for content, id in zip(contents, named, strict=True) if id is None)
-        left = []
-        for item in self.now.items:
-            if item.id in named:
-                continue
-            if sent[item.content]:
-                sent[item.content] -= 1
-            elif item.is_open:
-                left.append(item)
-        return left
+    def _matches(
+        self, wanted: Sequence[tuple[str, ChecklistStatus, int | None]], named: Sequence[str | None]
+    ) -> list[str | None]:
+        """The item that each one of a replacement is: by id, else by content, else none. An id does not end an item of
+        another content."""
+        items = {item.id: item for item in self.now.items}
+        found: list[str | None] = []
+        for (content, status, _), id in zip(wanted, named, strict=True):
+            old = items.get(id or "")
+            ends = old is not None and old.is_open and status not in OPEN
+            found.append(id if old is not None and (old.content == content or not ends) else None)
+        for with_id in (False, True):
+            for index, (content, _, _) in enumerate(wanted):
+                if found[index] is None and (named[index] is not None) is with_id:
+                    same = (item.id for item in self.now.items if item.content == content and item.id not in found)
+                    found[index] = next(same, None)
+        return found
 
     def _id_at(self, index: int | None) -> str | None:
         return self.now.items[index].id if index is not None and index < len(self.now.items) else None
@@ -224,21 +230,6 @@ class ChecklistMachine(RuleBasedStateMachine):
     def _refused(self, kind: type[PunchlistError], change: Callable[[], object]) -> None:
         with pytest.raises(kind):
             change()
-
-    def _check_ids(
-        self, before: Sequence[ChecklistItem], after: Sequence[ChecklistItem], named: Sequence[str | None]
-    ) -> None:
-        """By id, else by content, else new."""
-        free = [(item.content, item.id) for item in before if item.id not in named]
-        for item, name in zip(after, named, strict=True):
-            same = [id for content, id in free if content == item.content]
-            if name:
-                assert item.id == name
-            elif same:
-                assert item.id == same[0]
-                free.remove((item.content, item.id))
-            else:
-                assert item.id not in {old.id for old in before}
 
 
 def play(store: Store, on_sqlite: int, on_postgresql: int, *, new: bool = False) -> None:

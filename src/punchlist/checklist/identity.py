@@ -1,7 +1,7 @@
 """Which items of a replacement are which items of the list before it (W3). Pure.
 
-An item is the same as before if it has the same id, else the same content, else if it was reworded (`rewording.py`). An
-agent that leaves out an unfinished item has not finished it, so a text that ends an item must say the same as before,
+An item is the same as before if it has the same id, else the same content, else if it was reworded (`similarity.py`).
+An agent that leaves out an unfinished item has not finished it, so a text that ends an item must say what it said,
 also under the id of the item: “Say hello” does not complete “Refactor the module”.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 
 from punchlist.checklist.lifecycle import OPEN, ChecklistAction, ChecklistStatus, action_between
 from punchlist.checklist.model import ChecklistItem
-from punchlist.checklist.rewording import similarity
+from punchlist.checklist.similarity import similarity
 from punchlist.checklist.validation import NewChecklistItem
 from punchlist.errors import InvalidInput
 from punchlist.kernel.references import matching_ids, position
@@ -60,16 +60,16 @@ def assign_ids(
 ) -> tuple[ChecklistItem, ...]:
     """Give every item an id: its own, else that of the same item before, else a new one."""
     same = _same_items(sent, before, by_person=by_person)
-    known = [old.id for old in before]
+    known = {old.id for old in before}
     used = {item.id for item in sent if item.id} | {old.id for old in before}
     items = []
     for index, (old, item) in enumerate(zip(same, sent, strict=True)):
-        if old is not None and (item.id is None or item.content != old.content):
+        # The id of another item stays with that item.
+        own = item.id if item.id not in known else None
+        if old is not None and (own is None or item.content != old.content):
             id = old.id
         else:
-            # An id of an item that this is not stays with that item.
-            is_free = item.id is not None and (old is not None or item.id not in known)
-            id = item.id if item.id is not None and is_free else _unused(new_id, used)
+            id = own or _unused(new_id, used)
         used.add(id)
         verification = _verification(old, item, f"todos[{index}]", by_person=by_person)
         items.append(ChecklistItem(id, item.content, item.active_form, item.status, item.reason, verification))

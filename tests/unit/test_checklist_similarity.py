@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from punchlist.checklist.identity import SIMILAR, SIMILAR_AT_SAME_POSITION
-from punchlist.checklist.rewording import similarity
+from punchlist.checklist.similarity import similarity
 
 SAME = [
     ("Fix the parser", "Fix the parser and its tests"),

@@ -138,3 +138,31 @@ def test_a_journal_that_is_no_regular_file_is_left_alone(tmp_path: Path, kind: s
 )
 def test_a_failed_call_is_recognised(response: Any, failed: bool) -> None:
     assert has_failed(response) is failed
+
+
+@pytest.mark.spec("C5", "X2")
+def test_new_work_is_progress_and_repeated_calls_are_none(
+    project: Path, environment: dict[str, str], hook: Hook, punchlist: Cli
+) -> None:
+    def edits(new: str) -> None:
+        arguments = {"file_path": "a.py", "old_string": "x", "new_string": new}
+        assert hook("tool", tool_name="Edit", tool_input=arguments) == {}
+
+    hook("prompt", prompt="Do it.")
+    with WireClient(project, environment) as client:
+        client.call("create_todo", items=[{"title": "Long work"}])
+    for number in range(6):
+        edits(f"Version {number}")
+        assert "“Long work”" in hook("stop")["reason"]
+    for _ in range(2):
+        edits("Version 5")
+        assert hook("stop")["decision"] == "block"
+    edits("Version 5")
+    assert "Ended as stalled" in hook("stop")["systemMessage"]
+    # What was done for an earlier request counts again for the next one.
+    hook("prompt", prompt="Go on.")
+    with WireClient(project, environment) as client:
+        client.call("create_todo", items=[{"title": "More"}])
+    for number in range(4):
+        edits(f"Version {number}")
+        assert "“More”" in hook("stop")["reason"]

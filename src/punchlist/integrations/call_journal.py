@@ -26,6 +26,7 @@ MAX_SIZE: Final = 128 * 1024
 MAX_AGE: Final = 7 * 24 * 3600.0
 _MAX_SUMMARY: Final = 200
 _NAME_LENGTH: Final = 16
+_KEY_LENGTH: Final = 8
 _SUMMARY_ARGUMENTS: Final = ("command", "file_path", "filePath", "path", "url", "query", "pattern", "prompt")
 """The argument that describes a call best, by its usual names."""
 _WRITERS: Final = frozenset({"edit", "write", "multiedit", "notebookedit", "write_file", "replace", "apply_patch"})
@@ -38,6 +39,8 @@ class ReportedCall:
     tool: str
     summary: str
     changed: str = ""
+    key: str = ""
+    """Identical calls have the same key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class ReportedCalls:
     claimed: frozenset[str] = frozenset()
     """The ids of completed items without evidence, about which the agent was not asked yet."""
     questioned: frozenset[str] = frozenset()
+    different: int = 0
+    """How many different calls succeeded since the last prompt."""
 
 
 NO_CALLS: Final = ReportedCalls()
@@ -59,7 +64,7 @@ class CallJournal:
         self._file = self._folder / hashlib.sha256(session.encode()).hexdigest()[:_NAME_LENGTH]
 
     def add_call(self, call: ReportedCall) -> None:
-        fields = {"at": call.at, "tool": call.tool, "summary": call.summary, "changed": call.changed}
+        fields = {"at": call.at, "tool": call.tool, "summary": call.summary, "changed": call.changed, "key": call.key}
         self._append({name: value for name, value in fields.items() if value})
 
     def add_prompt(self, at: str) -> None:
@@ -130,7 +135,8 @@ def describe_host_call(tool: str, arguments: Any, at: str, redact: Callable[[str
     summary = chosen if chosen is not None else _compact(arguments)
     named = next((values[name] for name in _PATH_ARGUMENTS if isinstance(values.get(name), str)), "")
     changed = named if tool.lower() in _WRITERS else ""
-    return ReportedCall(at, excerpt(tool), _line(redact(summary)), _line(redact(changed)))
+    key = hashlib.sha256(f"{tool} {_compact(arguments)}".encode(errors="surrogateescape")).hexdigest()[:_KEY_LENGTH]
+    return ReportedCall(at, excerpt(tool), _line(redact(summary)), _line(redact(changed)), key)
 
 
 def has_failed(response: Any) -> bool:
@@ -162,19 +168,25 @@ def _parse(data: bytes) -> ReportedCalls:
     calls: list[ReportedCall] = []
     claimed, questioned = set[str](), set[str]()
     times: list[str] = []
+    different = set[str]()
     reported = False
     for line in _lines(data):
         times += [at for name in ("prompt", "list", "at") if isinstance(at := line.get(name), str)]
         reported = reported or "list" in line or "tool" in line
-        if "claimed" in line:
+        if "prompt" in line:
+            different.clear()
+        elif "claimed" in line:
             claimed |= _ids(line["claimed"])
         elif "questioned" in line:
             questioned |= _ids(line["questioned"])
         elif isinstance(line.get("at"), str) and isinstance(line.get("tool"), str):
             summary, changed = str(line.get("summary", "")), str(line.get("changed", ""))
-            calls.append(ReportedCall(line["at"], excerpt(line["tool"]), _line(summary), _line(changed)))
+            key = str(line.get("key", "")) or f"{line['tool']} {summary}"
+            different.add(key)
+            calls.append(ReportedCall(line["at"], excerpt(line["tool"]), _line(summary), _line(changed), key))
     since = times[0] if times and reported else ""
-    return ReportedCalls(since, tuple(calls), frozenset(claimed - questioned), frozenset(questioned))
+    asked = frozenset(questioned)
+    return ReportedCalls(since, tuple(calls), frozenset(claimed - questioned), asked, len(different))
 
 
 def _lines(data: bytes) -> Iterator[dict[str, Any]]:

@@ -47,6 +47,7 @@ from punchlist.integrations.session_state import (
     SESSION_KEY,
     SESSION_STARTED,
     VERDICT_KEY,
+    WORK_KEY,
     SessionState,
     read_history,
 )
@@ -156,10 +157,10 @@ class HookService(NativeListCopies):
         `deadline` the time of the monotonic clock until which checks may run, `own_list_tool` its name for the tool
         of its own list.
         """
-        state = self._load(scope, session)
+        state = self._load(scope, session, journal)
         checked: Sequence[CheckedItem] = ()
         if self._may_check(state) and (checked := self._run_checks(scope, state, deadline)):
-            state = self._load(scope, session)
+            state = self._load(scope, session, journal)
         not_run = tuple(messages.check_not_run(item) for item in checked if item.result.outcome is CheckOutcome.NOT_RUN)
         failed = [item for item in checked if item.result.outcome is CheckOutcome.FAILED]
         # Others may work on the same list: the agent is asked about what it completed itself.
@@ -307,7 +308,8 @@ class HookService(NativeListCopies):
     ) -> StopDecision:
         # Recorded as it is returned, so that it is recognised when the host reports it as a prompt.
         prompt = without_tags(prompt)
-        self._record(scope, CONTINUATION, prompt, {FINGERPRINT_KEY: state.fingerprint, **data}, turn=state.turn)
+        marks = {FINGERPRINT_KEY: state.fingerprint, WORK_KEY: state.work}
+        self._record(scope, CONTINUATION, prompt, {**marks, **data}, turn=state.turn)
         pause = self._agent.check_interval * 2.0 ** state.history.unchanged(state.fingerprint)
         return StopDecision(Continue(prompt), state.lists.open, pause)
 
@@ -316,7 +318,7 @@ class HookService(NativeListCopies):
         recent = self._conversations.recent(scope.conversation_id, _HISTORY_MESSAGES)
         return any(message.kind == CONTINUATION and message.content.strip() in prompt for message in recent)
 
-    def _load(self, scope: Scope, session: str | None) -> SessionState:
+    def _load(self, scope: Scope, session: str | None, journal: ReportedCalls = NO_CALLS) -> SessionState:
         turn = self._conversations.current_turn(scope.conversation_id)
         turn_scope = TurnScope(scope.conversation_id, scope.actor, turn.id if turn else "")
         # The checklist belongs to the session: it counts however many prompts ago it was written.
@@ -331,7 +333,8 @@ class HookService(NativeListCopies):
             todos = tuple(plan_repository.read_todos(tx, turn.id)) if turn else ()
             by_person = turn is not None and plan_repository.planned_by_person(tx, plan_stream(turn.id), since)
         history = read_history(events, session)
-        return SessionState(turn, messages_of_turn, request, lists, lists.checklist, todos, history, by_person)
+        checklist, work = lists.checklist, journal.different
+        return SessionState(turn, messages_of_turn, request, lists, checklist, todos, history, by_person, work)
 
     def _situation(self, state: SessionState) -> Situation:
         elapsed = (self._store.clock() - parse_timestamp(state.turn.started_at)).total_seconds() if state.turn else 0.0
@@ -341,7 +344,7 @@ class HookService(NativeListCopies):
             counters=TurnCounters(
                 continuations=state.fruitless_continuations,
                 all_continuations=len(state.continuations),
-                unchanged=state.history.unchanged(state.fingerprint),
+                unchanged=state.history.fruitless(state.fingerprint, state.work),
                 seconds=max(elapsed, 0.0),
             ),
             limits=self._agent.limits,

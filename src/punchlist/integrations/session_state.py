@@ -7,8 +7,9 @@ count (adr/0011).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 from punchlist.agent.list_state import ListState
@@ -31,6 +32,8 @@ SESSION_STARTED: Final = "host_session"
 
 # Keys of event data.
 FINGERPRINT_KEY: Final = "mark"
+WORK_KEY: Final = "work"
+"""Set on a continuation: how many different calls had succeeded since the last prompt."""
 EARLIER_LIST_KEY: Final = "aside"
 """Set on a continuation to a list that an earlier session left."""
 PROMPT_KEY: Final = "prompt"
@@ -47,8 +50,8 @@ SESSION_KEY: Final = "host_session"
 
 @dataclass(frozen=True, slots=True)
 class SessionHistory:
-    continuations: tuple[str, ...] = ()
-    """The lists' fingerprint at each continuation since the last prompt, newest first."""
+    continuations: tuple[tuple[str, int], ...] = ()
+    """The lists' fingerprint and the work at each continuation since the last prompt, newest first."""
     reminded: str | None = None
     """The fingerprint at the last reminder since the last prompt."""
     ended_by_person: str | None = None
@@ -70,8 +73,17 @@ class SessionHistory:
     """The failures for which the agent was sent back to its goal since the last prompt, newest first."""
 
     def unchanged(self, fingerprint: str) -> int:
-        """The number of latest continuations in a row with this fingerprint."""
-        return next((n for n, seen in enumerate(self.continuations) if seen != fingerprint), len(self.continuations))
+        """The number of latest continuations in a row with this fingerprint of the lists."""
+        return _leading(seen == fingerprint for seen, _ in self.continuations)
+
+    def fruitless(self, fingerprint: str, work: int) -> int:
+        """The number of latest continuations in a row that brought neither a change of the lists nor new work (C5)."""
+        return _leading(seen == (fingerprint, work) for seen in self.continuations)
+
+
+def _leading(conditions: Iterable[bool]) -> int:
+    """How many of the first conditions hold in a row."""
+    return sum(1 for _ in takewhile(bool, conditions))
 
 
 def read_history(events: Sequence[Event], session: str | None) -> SessionHistory:
@@ -79,7 +91,7 @@ def read_history(events: Sequence[Event], session: str | None) -> SessionHistory
 
     Older events count only for `skipped`.
     """
-    continuations: list[str] = []
+    continuations: list[tuple[str, int]] = []
     reminded: str | None = None
     ended_by_person: str | None = None
     initial_revision: int | None = None
@@ -95,7 +107,7 @@ def read_history(events: Sequence[Event], session: str | None) -> SessionHistory
         if prompt_seen and start_seen:
             continue
         if kind == CONTINUATION and FINGERPRINT_KEY in data:
-            continuations += [] if prompt_seen else [data[FINGERPRINT_KEY]]
+            continuations += [] if prompt_seen else [(data[FINGERPRINT_KEY], data.get(WORK_KEY, 0))]
             in_session += not start_seen
         elif kind == REMINDER and FINGERPRINT_KEY in data:
             reminded = reminded if prompt_seen or reminded else data[FINGERPRINT_KEY]
@@ -182,6 +194,8 @@ class SessionState:
     history: SessionHistory
     planned_by_person: bool
     """A person created the whole plan since the user's last message."""
+    work: int = 0
+    """How many different calls of the agent succeeded since the user's last message, as far as they are reported."""
 
     @property
     def fingerprint(self) -> str:

@@ -156,9 +156,15 @@ def test_what_the_model_reports_counts_not_what_was_guessed(rehearse: Rehearse, 
     assert "Summary of the " not in whole(scene.asked[-2])
 
 
-def test_without_a_known_window_only_messages_count(rehearse: Rehearse, tmp_path: Path) -> None:
+@pytest.mark.spec("C6", "C7")
+def test_an_unknown_window_is_assumed_to_be_small_unless_it_is_set(rehearse: Rehearse, tmp_path: Path) -> None:
     scene = rehearse(*notes(tmp_path / "workspace", 9, length=20_000), says("Read."))
     scene.model.info = ModelInfo()
+    assert scene.run(GOAL).reason is Reason.COMPLETED
+    assert compactions(scene)
+    scene = rehearse(*notes(tmp_path / "workspace", 9, length=20_000), says("Read."))
+    scene.model.info = ModelInfo()
+    scene.agent = replace(scene.agent, context_window=500_000)
     assert scene.run(GOAL).reason is Reason.COMPLETED
     assert compactions(scene) == []
 

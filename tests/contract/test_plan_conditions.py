@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 from typing import Any
 
@@ -61,23 +62,22 @@ def condition_id(plans: Plans, subject: str) -> str:
 @pytest.mark.spec("C10")
 def test_a_todo_says_in_words_what_it_waits_for(plans: Plans, turn: TurnScope) -> None:
     (first,) = create(plans, turn, {"title": "Survey"})
-    _, build, _ = create(
+    create(
         plans,
         turn,
         item("Deploy", {"person": " Which region? "}, {"time": AT_TEN}, {"event": "built"}, {"todo": first}, "Build"),
         item("Build"),
         item("Clean up", first, first, {"todo": "deploy"}),
     )
-    deploy = next(todo.id for todo in plans.snapshot(turn).todos if todo.title == "Deploy")
     assert waits(plans, turn) == {
         "Deploy": [
             "an answer to “Which region?”",
             "2026-02-21T10:00:00Z",
             "the event “built”",
-            f"“Survey” (id {first})",
-            f"“Build” (id {build})",
+            "“Survey” (number 1)",
+            "“Build” (number 3)",
         ],
-        "Clean up": [f"“Survey” (id {first})", f"“Deploy” (id {deploy})"],
+        "Clean up": ["“Survey” (number 1)", "“Deploy” (number 2)"],
     }
 
 
@@ -88,11 +88,11 @@ def test_a_todo_that_waits_cannot_be_started_until_what_it_waits_for_has_ended(
     build, ship = create(plans, turn, item("Build"), item("Ship", "Build"))
     with (
         nothing_changes(store),
-        pytest.raises(IllegalTransition, match=rf"“Ship” .* waits for “Build” \(id {build}\)\. Continue with another"),
+        pytest.raises(IllegalTransition, match=r"“Ship” \(number 2\) .* waits for “Build” \(number 1\)\. Leave"),
     ):
         call(plans, turn, "start_todo", todoId=ship)
     call(plans, turn, "start_todo", todoId=build)
-    assert waits(plans, turn) == {"Ship": [f"“Build” (id {build})"]}
+    assert waits(plans, turn) == {"Ship": ["“Build” (number 1)"]}
     call(plans, turn, "complete_todo", todoId=build, outcome="done")
     assert waits(plans, turn) == {}
     assert call(plans, turn, "start_todo", todoId=ship)["status"] == "in_progress"
@@ -104,7 +104,7 @@ def test_a_cancelled_todo_holds_nothing_up_and_whoever_waited_is_told(plans: Pla
     call(plans, turn, "complete_todo", todoId=build, outcome="no compiler", status="cancelled")
     assert waits(plans, turn) == {}
     (told,) = call(plans, turn, "list_todo")["items"]
-    assert told["notes"] == [f"“Build” (id {build}), which this waited for, was cancelled: no compiler"]
+    assert told["notes"] == ["“Build” (number 1), which this waited for, was cancelled: no compiler"]
     assert plans.snapshot(turn).notes == {ship: told["notes"]}
     call(plans, turn, "start_todo", todoId=ship)
 
@@ -175,10 +175,17 @@ def test_only_who_plans_can_have_a_todo_wait_and_only_while_it_is_open(
     [
         ({"blockedBy": "Build"}, "blockedBy: must be an array, got text"),
         ({"blockedBy": [{"event": "e"}] * 21}, "blockedBy: at most 20 entries, got 21"),
-        ({"blockedBy": [5]}, "blockedBy[0]: must be a todo's id or title, or an object with one of person, time, "),
-        ({"blockedBy": [{"who": "me"}]}, "blockedBy[0]: must be a todo's id or title, or an object"),
-        ({"blockedBy": [{"person": "a", "event": "b"}]}, "blockedBy[0]: must be a todo's id or title, or an object"),
-        ({"blockedBy": [{"resource": "a"}]}, "blockedBy[0]: must be a todo's id or title, or an object"),
+        ({"blockedBy": [5]}, "blockedBy[0]: this turn has no todo “5”; give the id, the number or the exact"),
+        (
+            {"blockedBy": [True]},
+            "blockedBy[0]: must be a todo's number, id or title, or an object with one of person, ",
+        ),
+        ({"blockedBy": [{"who": "me"}]}, "blockedBy[0]: must be a todo's number, id or title, or an object"),
+        (
+            {"blockedBy": [{"person": "a", "event": "b"}]},
+            "blockedBy[0]: must be a todo's number, id or title, or an object",
+        ),
+        ({"blockedBy": [{"resource": "a"}]}, "blockedBy[0]: must be a todo's number, id or title, or an object"),
         ({"blockedBy": [{"event": "a"}, {"person": " "}]}, "blockedBy[1].person: must be 1 to 1000 characters"),
         ({"blockedBy": [{"person": "a\x1bb"}]}, "blockedBy[0].person: must not contain control characters"),
         ({"blockedBy": [{"event": 5}]}, "blockedBy[0].event: must be text, got a number"),
@@ -210,7 +217,10 @@ def test_a_need_that_is_said_wrongly_is_refused_with_its_place(
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        (None, "^for: must be a todo's id or title, or an object with one of person, time, event, todo, got null"),
+        (
+            None,
+            '^for: must be a todo.s number, id or title, or an object .*, such as {"person": "Which one\\?"}, got null',
+        ),
         ({}, "^for: .* got an object with 0 keys"),
         ({"time": "soon"}, "^for.time: must be a time with its zone"),
         ("A", "^for: a todo cannot wait for itself"),
@@ -223,6 +233,50 @@ def test_a_wait_that_is_said_wrongly_is_refused(
     (todo_id,) = plan(plans, turn, "A")
     with nothing_changes(store), pytest.raises(InvalidInput, match=problem):
         call(plans, turn, "wait_todo", todoId=todo_id, **{"for": said})
+
+
+@pytest.mark.spec("C10", "T11")
+def test_items_to_wait_for_are_named_by_number_as_a_number_or_as_text(plans: Plans, turn: TurnScope) -> None:
+    create(plans, turn, {"title": "A"}, item("B", 1), item("C", {"todo": 2}), item("D", "1"))
+    assert waits(plans, turn) == {"B": ["“A” (number 1)"], "C": ["“B” (number 2)"], "D": ["“A” (number 1)"]}
+    assert call(plans, turn, "wait_todo", todoId=3, **{"for": 1})["waitsFor"] == ["“B” (number 2)", "“A” (number 1)"]
+    assert call(plans, turn, "wait_todo", todoId=4, **{"for": {"todo": 3}})["waitsFor"][-1] == "“C” (number 3)"
+    refused = call_refused(plans, turn, "start_todo", todoId=2)
+    assert refused.startswith("“B” (number 2) cannot be started yet. It waits for “A” (number 1).")
+    # A person sees other numbers, which count all items of the session.
+    by_person = replace(turn, actor=ADA)
+    assert plans.list(by_person).waits[plans.find(turn, "2").id] == ["“A”"]
+    with pytest.raises(
+        IllegalTransition, match=r"“A”\. Run `punchlist answer` to answer a question, or cancel the todo"
+    ):
+        plans.start(by_person, "2")
+
+
+@pytest.mark.spec("C10")
+@pytest.mark.parametrize("given", [{"person": "Which?"}, {"question": "Which?"}, {"for": {"person": "Which?"}}])
+def test_a_question_can_be_given_without_its_object(plans: Plans, turn: TurnScope, given: dict[str, Any]) -> None:
+    plan(plans, turn, "A")
+    assert call(plans, turn, "wait_todo", todoId=1, **given)["waitsFor"] == ["an answer to “Which?”"]
+
+
+def call_refused(plans: Plans, turn: TurnScope, tool: str, **arguments: Any) -> str:
+    with pytest.raises(IllegalTransition) as refused:
+        call(plans, turn, tool, **arguments)
+    return str(refused.value)
+
+
+@pytest.mark.spec("C10", "C8")
+@pytest.mark.parametrize("condition", [{"person": "Which?"}, {"event": "built"}, {"todo": "A"}])
+def test_a_todo_that_waits_cannot_be_failed_away(
+    store: Store, plans: Plans, turn: TurnScope, condition: dict[str, str]
+) -> None:
+    create(plans, turn, {"title": "A"}, item("B", condition))
+    for _ in range(2):
+        with nothing_changes(store):
+            told = call_refused(plans, turn, "complete_todo", todoId=2, outcome="no", status="failed")
+        assert told.startswith("“B” (number 2) cannot be marked as failed: it waits for ")
+    cancelled = call(plans, turn, "complete_todo", todoId=2, outcome="not needed", status="cancelled")
+    assert cancelled["status"] == "cancelled"
 
 
 @pytest.mark.spec("C10", "T7")
@@ -370,8 +424,8 @@ def test_two_open_todos_of_one_title_are_named_and_both_stay(plans: Plans, turn:
     told = call(plans, turn, "create_todo", items=[{"title": "write  IT"}, {"title": "Other"}])
     first, second = [todo.id for todo in plans.snapshot(turn).todos if todo.title.casefold().startswith("write")][1:]
     assert told["conflicts"] == [
-        f"2 open todos are called “write  IT”: ids {first}, {second}. All are kept; cancel those that describe the "
-        "same work."
+        f"2 open todos are called “write  IT”: ids {first[-6:]}, {second[-6:]}. All are kept; cancel those that "
+        "describe the same work."
     ]
 
 
@@ -380,10 +434,10 @@ def test_in_a_circle_the_first_of_the_plan_goes_first(plans: Plans, turn: TurnSc
     told = call(plans, turn, "create_todo", items=[item("A", "C"), item("B", "A"), item("C", "B")])
     a, b, c = [made["id"] for made in told["created"]]
     assert told["conflicts"] == [
-        f"“A”, “B” and “C” wait for each other. “A” (id {a}) comes first in the plan, so it goes first and does not "
+        "“A”, “B” and “C” wait for each other. “A” (number 1) comes first in the plan, so it goes first and does not "
         "wait for the others."
     ]
-    assert waits(plans, turn) == {"B": [f"“A” (id {a})"], "C": [f"“B” (id {b})"]}
+    assert waits(plans, turn) == {"B": ["“A” (number 1)"], "C": ["“B” (number 2)"]}
     for todo_id in (a, b, c):
         call(plans, turn, "start_todo", todoId=todo_id)
         call(plans, turn, "complete_todo", todoId=todo_id, outcome="done")
@@ -394,8 +448,8 @@ def test_a_wait_that_closes_a_circle_says_so(plans: Plans, turn: TurnScope) -> N
     first, second = create(plans, turn, item("A"), item("B", "A"))
     told = call(plans, turn, "wait_todo", todoId=first, **{"for": "B"})
     assert told["waitsFor"] == []
-    assert told["conflicts"][0].startswith(f"“A” and “B” wait for each other. “A” (id {first}) comes first")
-    assert waits(plans, turn) == {"B": [f"“A” (id {first})"]}
+    assert told["conflicts"][0].startswith("“A” and “B” wait for each other. “A” (number 1) comes first")
+    assert waits(plans, turn) == {"B": ["“A” (number 1)"]}
     assert second in plans.snapshot(turn).waits
 
 
@@ -404,7 +458,7 @@ def test_of_two_todos_that_claim_the_same_the_first_goes_first(plans: Plans, tur
     first, _ = create(plans, turn, item("A", resources=["src/app.py", "b.py"]), item("B", resources=["b.py"]))
     told = call(plans, turn, "create_todo", items=[item("C", resources=["src/app.py"])])
     assert told["conflicts"] == [
-        f"“A” and “C” claim src/app.py. “A” (id {first}) comes first in the plan, so it goes first and the other waits "
+        "“A” and “C” claim src/app.py. “A” (number 1) comes first in the plan, so it goes first and the other waits "
         "for it."
     ]
     assert waits(plans, turn) == {"B": ["“A”, which claims b.py too"], "C": ["“A”, which claims src/app.py too"]}

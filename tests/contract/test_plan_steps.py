@@ -120,7 +120,7 @@ def test_one_item_is_in_progress_at_a_time(store: Store, plans: Plans, turn: Tur
     first, second = plan(plans, turn, "A", "B")
     call(plans, turn, "start_todo", todoId=first)
     with nothing_changes(store):
-        with pytest.raises(IllegalTransition, match=f"“A” .{first}. is in progress.*Complete or cancel it first"):
+        with pytest.raises(IllegalTransition, match=r"“A” \(number 1\) is in progress.*Complete or cancel it first"):
             call(plans, turn, "start_todo", todoId=second)
         with pytest.raises(IllegalTransition, match=r"Cannot start .* that is in_progress"):
             call(plans, turn, "start_todo", todoId=first)

@@ -25,7 +25,9 @@ _numbers = count(1)
 
 
 def todo(name: str, status: PlanStatus = PlanStatus.PENDING) -> TurnTodo:
-    return TurnTodo(name, "s", "t", name.upper(), "", "", None, status, 0, None, NOW, None, None)
+    return TurnTodo(
+        name, "s", "t", name.upper(), "", "", None, status, max(ord(name[0]) - ord("a"), 0), None, NOW, None, None
+    )
 
 
 def condition(todo_id: str, kind: ConditionKind, subject: str) -> Condition:
@@ -162,9 +164,9 @@ def test_nobody_has_a_resource_while_all_who_claim_it_wait() -> None:
 @pytest.mark.parametrize(
     ("conditions", "running", "told"),
     [
-        ([], None, "“A” (id a) comes first in the plan, so it goes first and the others wait for it."),
-        ([], "c", "“C” (id c) is in progress, so it goes first and the others wait for it."),
-        (needs(a="b"), None, "“B” (id b) waits for nothing else, so it goes first and the others wait for it."),
+        ([], None, "“A” (number 1) comes first in the plan, so it goes first and the others wait for it."),
+        ([], "c", "“C” (number 3) is in progress, so it goes first and the others wait for it."),
+        (needs(a="b"), None, "“B” (number 2) waits for nothing else, so it goes first and the others wait for it."),
     ],
 )
 def test_who_goes_first_is_said_with_the_reason(conditions: list[Condition], running: str | None, told: str) -> None:

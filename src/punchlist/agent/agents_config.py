@@ -50,6 +50,7 @@ MAX_AGENTS: Final = 50
 MAX_PROMPT_LENGTH: Final = 50_000
 _MAX_LINE_LENGTH: Final = 200
 _MAX_FILE_SIZE: Final = 200_000
+_SMALLEST_WINDOW: Final = 1_000
 _SMALLEST_SHARE: Final = 0.1
 _LARGEST_SHARE: Final = 0.85
 """Turns end at 0.9 of the context window."""
@@ -256,6 +257,7 @@ GENERAL: Final = (
     ConfigKey("max_calls_per_reply", "limits.calls_per_reply", _integer(1), limit=True),
     ConfigKey("history", "history", _integer(0, maximum=10_000)),
     ConfigKey("compact_after", "compact_after", _integer(10)),
+    ConfigKey("context_window", "context_window", _integer(_SMALLEST_WINDOW)),
     ConfigKey("compact_at", "compact_at", _share),
     ConfigKey("project_instructions", "project_instructions", SettingsTable.flag, limit=True),
     ConfigKey("remind_after", "remind_after", _reminder, show=lambda after: False if after is None else after),

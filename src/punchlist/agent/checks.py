@@ -35,6 +35,7 @@ class PersonCheckTool(BaseTool):
     description = "Runs the check of an item."
     effect = Effect.LIST
     time_limit = MAX_TIMEOUT + 60
+    is_offered = False
 
     def __init__(self, command: AgentTool, site: ToolSite) -> None:
         self._command = command

@@ -153,10 +153,16 @@ class ModelContext:
 
     # --- compaction ---------------------------------------------------------------------------------------
 
-    def compact(self, state: str) -> Compaction | None:
-        """Compact older messages if the next request would be too long; None if there is nothing to do."""
-        before, window = self.tokens(state), self.window
-        too_many = len(self.messages) > self.compact_after
+    def compact(self, state: str, *, refused: bool = False) -> Compaction | None:
+        """Compact older messages if the next request would be too long; None if there is nothing to do.
+
+        `refused`: the model has refused it as too long, so its context window is smaller than was known.
+        """
+        before = self.tokens(state)
+        if refused:
+            self.window = min(self.window or before, before)
+        window = self.window
+        too_many = refused or len(self.messages) > self.compact_after
         if not too_many and (window is None or before < self.compact_at * window):
             return None
         size = self.length + len(state)

@@ -146,6 +146,8 @@ class Situation:
     has_text: bool = True
     """The model has written any text in this turn."""
     context_window: int | None = None
+    window_assumed: bool = False
+    """The context window is a cautious guess."""
     cancelled: str | None = None
     suspended: str | None = None
     """Why the turn should stop for now and be resumed later."""
@@ -229,7 +231,8 @@ def _limit(now: Situation) -> Stop | None:
     if now.context_window is not None and spent.context > WINDOW_SHARE * now.context_window:
         return Stop(
             Reason.BUDGET,
-            f"the next request needs about {spent.context:,} of {now.context_window:,} tokens of the context window",
+            f"the next request needs about {spent.context:,} of {now.context_window:,} tokens of the context window"
+            + (" (assumed: set context_window to that of the model)" if now.window_assumed else ""),
         )
     if limits.tokens is not None and spent.tokens + spent.context > WINDOW_SHARE * limits.tokens:
         return Stop(

@@ -68,6 +68,8 @@ class AgentDefinition:
     compact_after: int = COMPACT_AFTER
     project_instructions: bool = True
     """Reads the project's AGENTS.md, CLAUDE.md or GEMINI.md, if the user has trusted it."""
+    context_window: int | None = None
+    """Tokens of the context window of its model; None for what is known about the model."""
     compact_at: float = COMPACT_AT
     """The share of the context window at which older messages become a summary."""
     remind_after: int | None = REMIND_AFTER
@@ -96,6 +98,7 @@ def with_overrides(
     stall_after: int | None = None,
     lists: str | None = None,
     strategy: str | None = None,
+    context_window: int | None = None,
 ) -> AgentDefinition:
     """The definition changed by flags and environment; None leaves a value unchanged."""
     limits: dict[str, Any] = {
@@ -108,7 +111,13 @@ def with_overrides(
         "base_iterations": iterations,
         "max_iterations": iterations,
     }
-    own: dict[str, Any] = {"model": model, "todo_driven": continues, "lists": lists, "strategy": strategy}
+    own: dict[str, Any] = {
+        "model": model,
+        "todo_driven": continues,
+        "lists": lists,
+        "strategy": strategy,
+        "context_window": context_window,
+    }
     return replace(
         agent,
         limits=replace(agent.limits, **{name: value for name, value in limits.items() if value is not None}),

@@ -16,8 +16,9 @@ from punchlist.agent.work_log import NO_WORK, WorkLog
 from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotFound, PunchlistError
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.kernel.text import line_problem, raw_problem, visible_block
+from punchlist.kernel.text import raw_problem, visible_block
 from punchlist.models.model import Reply, UserText
+from punchlist.plan.validation import id_problem, parse_id
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.lifecycle import UnfinishedCode
 from punchlist.toolcalls.tool import Arguments, BaseTool, Effect, Schema, ToolContext, ToolFailure
@@ -58,22 +59,29 @@ class DelegateTool(BaseTool):
         workers: Mapping[str, AgentDefinition],
         runner: SubagentRunner,
         queue: AsyncDelegation | None = None,
+        *,
+        has_plan: bool = True,
     ) -> None:
+        """Without a plan, no mission is for an item of it."""
         self._workers = workers
+        self._has_plan = has_plan
         self._runner = runner
         self._queue = queue
         self._interrupted: dict[tuple[str, str], str] = {}
         """Ids of interrupted calls, by worker and mission."""
         self.description = (
             "Give a mission to a worker and wait for its report. The worker knows only the mission text: state the "
-            "task, what matters, and what to report. Delegations of one reply run one after the other. With todoId, "
-            f"the task is pending again with the report: check it, then complete it. Types: {', '.join(workers)}."
+            "task, what matters, and what to report. Delegations of one reply run one after the other. "
         )
+        if has_plan:
+            self.description += "With todoId, the task is pending again with the report: check it, then complete it. "
+        self.description += f"Types: {', '.join(workers)}."
         if queue is not None:
             self.description += " With async, the call returns at once and the result is posted to the chat later."
 
     @property
     def input_schema(self) -> Schema:
+        item = {"type": ["string", "integer"], "description": "The plan task that this mission is for: number or id"}
         later = {"async": {"type": "boolean", "description": "Do not wait for the result"}} if self._queue else {}
         return {
             "type": "object",
@@ -81,7 +89,7 @@ class DelegateTool(BaseTool):
                 "type": {"type": "string", "enum": list(self._workers)},
                 "mission": {"type": "string", "minLength": 1},
                 "rationale": {"type": "string", "description": "Why this worker"},
-                "todoId": {"type": "string", "description": "The plan task that this mission is for"},
+                **({"todoId": item} if self._has_plan else {}),
                 **later,
             },
             "required": ["type", "mission"],
@@ -96,7 +104,9 @@ class DelegateTool(BaseTool):
         elif not str(arguments["mission"]).strip():
             found.append("mission: must not be empty")
         todo = arguments.get("todoId")
-        if todo is not None and (problem := line_problem(todo, max_length=100)):
+        if todo is not None and not self._has_plan:
+            found.append("todoId: there is no plan here; leave it out")
+        elif todo is not None and (problem := id_problem(todo)):
             found.append(f"todoId: {problem}")
         if arguments.get("async") not in (None, True, False):
             found.append("async: must be true or false")
@@ -108,7 +118,8 @@ class DelegateTool(BaseTool):
         self._interrupted[arguments["type"], arguments["mission"]] = call_id
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:
-        worker, mission, todo_id = self._workers[arguments["type"]], arguments["mission"], arguments.get("todoId")
+        worker, mission = self._workers[arguments["type"]], arguments["mission"]
+        todo_id = None if arguments.get("todoId") is None else parse_id(arguments["todoId"])
         interrupted = self._interrupted.pop((worker.name, mission), None)
         if arguments.get("async") and self._queue is not None:
             return await self._queue.submit(interrupted or running.call_id, worker.name, mission, todo_id)

@@ -53,7 +53,7 @@ class ListClaims(ClaimSource):
             return ()
         plan_validation.parse_outcome(arguments.get("outcome"))
         reference = plan_validation.parse_id(arguments.get("todoId"))
-        todo = self._plans.find(self._scope, reference)
+        todo = self._plans.find_completable(self._scope, reference)
         if todo.status not in OPEN:
             return ()
         return [CompletionClaim(todo.id, todo.id, todo.title, todo.verified(), reference=reference)]

@@ -67,8 +67,8 @@ _WITHOUT_WAITS: Final = "If an item needs a person or will not be done, cancel i
 DELEGATION: Final = """\
 ## Workers
 
-delegate gives a mission to a worker, which knows only what you write and, with todoId, the item's context and \
-criteria. Its report comes back to you; check it, then end the item. Workers:"""
+delegate gives a mission to a worker, which knows only what you write{item}. Its report comes back to you; check \
+it{end}. Workers:"""
 STATE: Final = """\
 ## State
 
@@ -103,6 +103,12 @@ Mark an item completed only if it is done: a failed call has not done it. Items 
 questioned, and checks are run. Say what cannot be done, and go on."""
 
 
+def _delegation(tools: Collection[str]) -> str:
+    if "complete_todo" not in tools:
+        return DELEGATION.format(item="", end="")
+    return DELEGATION.format(item=" and, with todoId, the item's context and criteria", end=", then end the item")
+
+
 def planning(tools: Collection[str]) -> str:
     """How to work on a plan with these tools."""
     work = "do or delegate the work" if "delegate" in tools else "do the work"
@@ -119,7 +125,7 @@ def system_prompt(
         sections.append(planning(tools))
     if "delegate" in tools and workers:
         described = "\n".join(f"- {name}{f': {what}' if what else ''}" for name, what in workers.items())
-        sections.append(f"{DELEGATION}\n\n{described}")
+        sections.append(f"{_delegation(tools)}\n\n{described}")
     if "TodoWrite" in tools:
         sections.append(f"## Checklist\n\n{CHECKLIST}")
     if "create_todo" in tools or "TodoWrite" in tools:

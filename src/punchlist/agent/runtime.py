@@ -53,6 +53,7 @@ from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBus
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.processes import current_process
 from punchlist.kernel.text import one_line, raw_problem
+from punchlist.models.known_window import ModelWithWindow
 from punchlist.models.model import Message, Model, Usage
 from punchlist.plan.lifecycle import OPEN
 from punchlist.plan.service import Plans
@@ -169,7 +170,7 @@ class AgentRuntime:
                 self.telemetry.close(stored.id)
 
     def _checked_model(self, request: TurnRequest) -> Model:
-        model = self.model_for(request.agent)
+        model = ModelWithWindow(self.model_for(request.agent), request.agent.context_window)
         if request.goal is not None and (problem := raw_problem(request.goal, max_length=MAX_MESSAGE_LENGTH)):
             raise InvalidInput(f"goal: {problem}")
         if request.agent.limits.cost is not None and model.info.cost(Usage()) is None:
@@ -343,7 +344,8 @@ class AgentRuntime:
                 tools += self.top_level_tools(scope)
         if workers := self._workers(request):
             queue = self.async_delegation if request.parent is None else None
-            tools.append(DelegateTool(workers, SubagentRunner(self, request, scope), queue))
+            has_plan = request.agent.may_call("complete_todo")
+            tools.append(DelegateTool(workers, SubagentRunner(self, request, scope), queue, has_plan=has_plan))
         return tools
 
     def _workers(self, request: TurnRequest) -> dict[str, AgentDefinition]:

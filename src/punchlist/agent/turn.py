@@ -53,6 +53,7 @@ from punchlist.models.model import (
     ModelError,
     Reply,
     RequestedCall,
+    RequestTooLong,
     Usage,
     UserText,
 )
@@ -209,10 +210,9 @@ class Turn:
         warning = limit_warning(self._progress.counters, self._agent.limits, bool(self._lists.open))
         state = state_text(self._lists.text, first_reminder or warning or "")
         await self._compact(state)
-        request, log, model = self._context.request(state), self._deps.log, self._deps.model
-        log.request_sent(model.name, request, state)
+        log = self._deps.log
         try:
-            reply = await run_unless_cancelled(self._signal, model.ask(request, self._on_text))
+            reply = await self._request(state)
         except ModelError as error:
             # Written by the provider: it may contain characters that cannot be stored.
             self._failure = visible_block(str(error)[:MAX_FAILURE_LENGTH])
@@ -233,14 +233,29 @@ class Turn:
         self._emit(ReplyReceived(self._agent.name, self._deps.turn_id, reply.text, len(reply.calls), reply.usage, cost))
         return reply
 
-    async def _compact(self, state: str) -> None:
-        """Replace older messages by a summary if the next request would fill too much of the context window (C7)."""
-        if (done := self._context.compact(state)) is None:
-            return
+    async def _request(self, state: str) -> Reply | None:
+        """Send the request; once more with a shorter context if it is longer than the model takes."""
+        log, model = self._deps.log, self._deps.model
+        for last in (False, True):
+            request = self._context.request(state)
+            log.request_sent(model.name, request, state)
+            try:
+                return await run_unless_cancelled(self._signal, model.ask(request, self._on_text))
+            except RequestTooLong:
+                if last or not await self._compact(state, refused=True):
+                    raise
+        raise AssertionError("the second request is the last one")
+
+    async def _compact(self, state: str, *, refused: bool = False) -> bool:
+        """Replace older messages by a summary if the next request would fill too much of the context window (C7), or
+        if the model has refused it as too long."""
+        if (done := self._context.compact(state, refused=refused)) is None:
+            return False
         self._next_context = done.after_tokens
         await self._deps.log.save_compaction(done.text)
         names = self._agent.name, self._deps.turn_id
         self._emit(ContextCompacted(*names, done.before_tokens, done.after_tokens, done.messages))
+        return True
 
     async def _remind(self) -> str:
         """Add a reminder if one is due. The first one of a session is part of the state, so that it does not stay."""
@@ -349,6 +364,7 @@ class Turn:
             empty_replies=self._empty_replies,
             has_text=not self._empty_replies or bool(self._answer.text),
             context_window=self._deps.model.info.context_window,
+            window_assumed=self._deps.model.info.window_assumed,
             cancelled=ended if self._cancelled.suspends else self._cancelled.reason or ended,
             suspended=self._cancelled.reason if self._cancelled.suspends else None,
             message_pending=self._message is not None,

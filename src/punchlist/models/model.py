@@ -146,6 +146,8 @@ class ModelInfo:
     cached_price: float | None = None
     """Of input tokens read from the cache; None if they cost as much as others."""
     cache_write_price: float | None = None
+    window_assumed: bool = False
+    """The context window is a cautious guess."""
 
     def cost(self, usage: Usage) -> float | None:
         """In dollars."""
@@ -197,4 +199,8 @@ class ModelRefused(ModelError):
 
 
 class RequestRefused(ModelRefused):
-    """The request is wrong, for example too long: another model would probably refuse it as well."""
+    """The request is wrong: another model would probably refuse it as well."""
+
+
+class RequestTooLong(RequestRefused):
+    """The request is longer than the context window of the model: a shorter one may succeed."""

@@ -6,10 +6,11 @@ is not repeated, and other messages have the key removed.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.text import excerpt
-from punchlist.models.model import ModelBusy, ModelError, ModelRefused, RequestRefused
+from punchlist.models.model import ModelBusy, ModelError, ModelRefused, RequestRefused, RequestTooLong
 from punchlist.models.providers import ResolvedModel
 
 if TYPE_CHECKING:
@@ -19,6 +20,12 @@ STREAM_BROKEN: Final = "The server closed the stream before the reply was comple
 _BUSY: Final = {408: "took too long", 409: "reported a conflict", 425: "is not ready", 429: "limits the request rate"}
 _OVERLOADED: Final = (503, 529)
 _MAX_LENGTH: Final = 300
+_TOO_LARGE: Final = 413
+_TOO_LONG: Final = re.compile(
+    r"context[ _-](length|window|size)|(prompt|input|request) is too long|too many (input )?tokens"
+    r"|(available|maximum) (context|input)",
+    re.IGNORECASE,
+)
 
 
 def to_model_error(error: Exception, model: ResolvedModel, idle: float, reader: StreamReader) -> ModelError:
@@ -43,7 +50,7 @@ def _map_error(error: Exception, model: ResolvedModel, idle: float) -> ModelErro
         case known.ModelQuotaExceededError():
             return ModelRefused(f"{name}: the account has no quota or credit left.")
         case known.ModelContextWindowExceededError():
-            return RequestRefused(f"The request is longer than {model.model} takes.")
+            return RequestTooLong(f"The request is longer than {model.model} takes.")
         case known.ModelHTTPError():
             return _http_error(error.status_code, error, model)
         case known.ModelConnectionError(phase="connect") | httpx2.ConnectError() | httpx2.ConnectTimeout():
@@ -51,7 +58,7 @@ def _map_error(error: Exception, model: ResolvedModel, idle: float) -> ModelErro
         case known.ModelRequestTimeout() | known.ModelTimeoutError() | httpx2.TimeoutException():
             return ModelBusy(f"{name} sent nothing for {idle:g} s.")
         case known.ModelRequestRejectedError():
-            return RequestRefused(f"{name} refused: {_words(error, model)}")
+            return _refused(f"{name} refused", _words(error, model))
         case known.ModelAPIError() if 300 <= getattr(error.__cause__, "status_code", 0) < 400:
             # Redirects are not followed, since the key would be sent along.
             return ModelRefused(f"{model.host} redirects to another address. {_check(model)}")
@@ -85,7 +92,13 @@ def _http_error(status: int, error: Any, model: ResolvedModel) -> ModelError:
         case 404:
             what = f"{model.host} has no model {excerpt(model.model)!r}."
             return ModelRefused(f"{what} Check the name and {provider.url_variable}.")
-    return RequestRefused(f"{provider.name} refused the request (HTTP {status}): {_words(error, model)}")
+    return _refused(f"{provider.name} refused the request (HTTP {status})", _words(error, model), status)
+
+
+def _refused(what: str, words: str, status: int = 0) -> RequestRefused:
+    """Servers have many words for a request that is longer than the context window."""
+    too_long = status == _TOO_LARGE or _TOO_LONG.search(words) is not None
+    return (RequestTooLong if too_long else RequestRefused)(f"{what}: {words}")
 
 
 def _words(error: Any, model: ResolvedModel) -> str:

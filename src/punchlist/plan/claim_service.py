@@ -20,7 +20,7 @@ from punchlist.kernel.events import Role
 from punchlist.plan import condition_repository, repository
 from punchlist.plan.conditions import reasons_without_resources, waiting_reasons
 from punchlist.plan.lifecycle import OPEN, PLANNERS, PlanStatus
-from punchlist.plan.model import TurnTodo, title_with_id, todo_change
+from punchlist.plan.model import TurnTodo, title_for, todo_change
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 
@@ -49,7 +49,7 @@ class PlanClaims:
                 return _nothing_to_claim(tx, scope)
             todo, before = found
             owner = (ListKind.PLAN, scope.turn_id)
-            claim = claim_steps.take(tx, before, title_with_id(todo), todo.id, owner, by, seconds)
+            claim = claim_steps.take(tx, before, title_for(scope.actor.role)(todo), todo.id, owner, by, seconds)
             _append_event(tx, scope, ClaimAction.CLAIM, todo, reason, claim, until=claim.lease_until)
             return ClaimGranted(todo, claim)
 
@@ -61,7 +61,7 @@ class PlanClaims:
         with self._store.write() as tx:
             repository.check_open(conversation_repository.find_turn(tx, scope.turn_id), scope)
             todo = repository.find_todo(tx, scope, todo_id)
-            return claim_steps.renew(tx, title_with_id(todo), todo.id, by, fence, seconds)
+            return claim_steps.renew(tx, title_for(scope.actor.role)(todo), todo.id, by, fence, seconds)
 
     def release_claim(
         self, scope: TurnScope, origin: str, todo_id: str, fence: int | None, *, reason: str = "release_claim"
@@ -71,7 +71,7 @@ class PlanClaims:
         with self._store.write() as tx:
             repository.lock_turn(tx, scope)
             todo = repository.find_todo(tx, scope, todo_id)
-            claim = claim_steps.release(tx, title_with_id(todo), todo.id, by, fence)
+            claim = claim_steps.release(tx, title_for(scope.actor.role)(todo), todo.id, by, fence)
             _append_event(tx, scope, ClaimAction.RELEASE, todo, reason, claim)
             return claim
 
@@ -88,31 +88,35 @@ def with_claimed_in_progress(todos: Sequence[TurnTodo], claimed: Collection[str]
     ]
 
 
-def waiting_reasons_for(tx: Transaction, todo: TurnTodo) -> list[str]:
+def waiting_reasons_for(tx: Transaction, scope: TurnScope, todo: TurnTodo) -> list[str]:
     """What one todo waits for; reads the plan only if the todo has conditions."""
     conditions = condition_repository.read_conditions(tx, todo.turn_id)
     if all(condition.todo_id != todo.id for condition in conditions):
         return []
     live = claim_repository.find_live(tx, ListKind.PLAN, todo.turn_id)
     todos = with_claimed_in_progress(repository.read_todos(tx, todo.turn_id), live)
-    return waiting_reasons(todos, conditions, tx.now()).get(todo.id, [])
+    return waiting_reasons(todos, conditions, tx.now(), title_for(scope.actor.role)).get(todo.id, [])
 
 
-def check_completable(tx: Transaction, scope: TurnScope, todo: TurnTodo) -> None:
+def check_not_waiting(tx: Transaction, scope: TurnScope, todo: TurnTodo, ended: str = "completed") -> None:
     """Raise if the todo waits for a person, a time, an event or another todo (C10)."""
     by_id = {each.id: each for each in repository.read_todos(tx, todo.turn_id)}
     conditions = condition_repository.read_conditions(tx, todo.turn_id)
-    if reasons := reasons_without_resources(by_id, conditions, tx.now()).get(todo.id):
-        if scope.actor.role is Role.PERSON:
-            options = "Run `punchlist answer` to answer a question, or cancel the todo."
-        else:
-            options = (
-                "Leave it waiting and continue with another todo, or cancel it with a reason (status cancelled); when "
-                "all remaining todos wait, end your turn."
-            )
+    name = title_for(scope.actor.role)
+    if reasons := reasons_without_resources(by_id, conditions, tx.now(), name).get(todo.id):
         raise IllegalTransition(
-            f"{title_with_id(todo)} cannot be completed: it waits for {'; for '.join(reasons)}. {options}"
+            f"{name(todo)} cannot be {ended}: it waits for {'; for '.join(reasons)}. {while_waiting(scope)}"
         )
+
+
+def while_waiting(scope: TurnScope) -> str:
+    """What can be done about a todo that waits."""
+    if scope.actor.role is Role.PERSON:
+        return "Run `punchlist answer` to answer a question, or cancel the todo."
+    return (
+        "Leave it waiting and continue with another todo, or cancel it with a reason (status cancelled); when all "
+        "remaining todos wait, end your turn."
+    )
 
 
 def _claimant(scope: TurnScope, origin: str, action: ClaimAction) -> Claimant:
@@ -146,12 +150,14 @@ def _first_free(tx: Transaction, scope: TurnScope) -> TurnTodo | None:
 def _lock_free(tx: Transaction, scope: TurnScope, todo_id: str, by: Claimant) -> tuple[TurnTodo, Claim | None]:
     todo = repository.find_todo(tx, scope, todo_id)
     if todo.status not in OPEN:
-        raise IllegalTransition(f"Cannot claim {title_with_id(todo)}: it is {todo.status}.")
+        raise IllegalTransition(f"Cannot claim {title_for(scope.actor.role)(todo)}: it is {todo.status}.")
     claim = claim_repository.lock(tx, todo.id)
     if claim is not None and claim_validation.is_held(claim, tx.now()):
-        raise claim_validation.already_claimed(claim, title_with_id(todo), by)
-    if reasons := waiting_reasons_for(tx, todo):
-        raise IllegalTransition(f"{title_with_id(todo)} cannot be claimed yet. It waits for {'; for '.join(reasons)}.")
+        raise claim_validation.already_claimed(claim, title_for(scope.actor.role)(todo), by)
+    if reasons := waiting_reasons_for(tx, scope, todo):
+        raise IllegalTransition(
+            f"{title_for(scope.actor.role)(todo)} cannot be claimed yet. It waits for {'; for '.join(reasons)}."
+        )
     return todo, claim
 
 

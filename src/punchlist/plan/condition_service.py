@@ -14,7 +14,16 @@ from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.conditions import explain_conflicts, is_unmet, waiting_reasons
 from punchlist.plan.lifecycle import CONDITION, OPEN, PLAN, ConditionAction, ConditionKind, ConditionStatus, PlanAction
-from punchlist.plan.model import BlockedTodo, Condition, NewCondition, TurnTodo, WaitingTodo, plan_stream, quoted_title
+from punchlist.plan.model import (
+    BlockedTodo,
+    Condition,
+    NewCondition,
+    TurnTodo,
+    WaitingTodo,
+    plan_stream,
+    quoted_title,
+    title_for,
+)
 from punchlist.plan.references import TodoReferences
 from punchlist.plan.transitions import advance_todo, new_conditions
 from punchlist.storage.store import Store, Transaction
@@ -46,7 +55,8 @@ class ConditionService:
                 todo = advance_todo(tx, scope, todo, PlanAction.WAIT, reason, guard=lambda _: data, started_at=None)
             todos = [todo if each.id == todo.id else each for each in todos]
             conditions = [*before, *added]
-            waits_for = waiting_reasons(todos, conditions, tx.now()).get(todo.id, [])
+            name = title_for(scope.actor.role)
+            waits_for = waiting_reasons(todos, conditions, tx.now(), name).get(todo.id, [])
             conflicts = []
             if condition.kind is ConditionKind.TODO:
                 conflicts = explain_conflicts(todos, conditions, {todo.id}, tx.now())

@@ -12,14 +12,15 @@ completed or cancelled; `cancellation_notes` reports the cancelled ones to the p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import one_line, visible
 from punchlist.plan.lifecycle import OPEN, RESOLVABLE, ConditionKind, ConditionStatus, PlanStatus
-from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo, quoted_title, title_with_id
+from punchlist.plan.model import Condition, ConditionAnswer, TurnTodo, numbered_title, quoted_title
 
+TodoName = Callable[[TurnTodo], str]
 HAPPENED: Final = "It has happened."
 MAX_CYCLE_WORK: Final = 100_000
 """Edges examined to break cycles one by one; beyond that, all edges left in cycles are dropped."""
@@ -33,11 +34,13 @@ class ResourceConflict(NamedTuple):
     holder: str | None
 
 
-def waiting_reasons(todos: Sequence[TurnTodo], conditions: Iterable[Condition], now: str) -> dict[str, list[str]]:
+def waiting_reasons(
+    todos: Sequence[TurnTodo], conditions: Iterable[Condition], now: str, name: TodoName = numbered_title
+) -> dict[str, list[str]]:
     """What each pending todo waits for, in words, by id. `todos` are all todos of the turn, in order."""
     conditions = list(conditions)
     by_id = {todo.id: todo for todo in todos}
-    reasons = reasons_without_resources(by_id, conditions, now)
+    reasons = reasons_without_resources(by_id, conditions, now, name)
     for conflict in resource_conflicts(todos, conditions, frozenset(reasons)):
         if conflict.holder is None:
             continue
@@ -49,7 +52,7 @@ def waiting_reasons(todos: Sequence[TurnTodo], conditions: Iterable[Condition], 
 
 
 def reasons_without_resources(
-    by_id: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: str
+    by_id: Mapping[str, TurnTodo], conditions: Sequence[Condition], now: str, name: TodoName = numbered_title
 ) -> dict[str, list[str]]:
     """What each pending todo waits for, except resources that others use at the moment."""
     edges = dependencies(by_id.values(), conditions)
@@ -62,7 +65,7 @@ def reasons_without_resources(
         reason = None
         if condition.kind is ConditionKind.TODO:
             if condition.subject in edges.get(todo.id, ()) and (todo.id, condition.subject) not in dropped:
-                reason = title_with_id(by_id[condition.subject])
+                reason = name(by_id[condition.subject])
         elif is_unmet(condition, now):
             reason = describe_condition(condition)
         if reason and reason not in reasons.setdefault(todo.id, []):
@@ -197,7 +200,9 @@ def collect_answers(conditions: Iterable[Condition]) -> dict[str, list[Condition
     return found
 
 
-def cancellation_notes(todos: Sequence[TurnTodo], conditions: Iterable[Condition]) -> dict[str, list[str]]:
+def cancellation_notes(
+    todos: Sequence[TurnTodo], conditions: Iterable[Condition], name: TodoName = numbered_title
+) -> dict[str, list[str]]:
     """For each open todo, which of its dependencies were cancelled and why, by todo id."""
     by_id = {todo.id: todo for todo in todos}
     found: dict[str, list[str]] = {}
@@ -205,7 +210,7 @@ def cancellation_notes(todos: Sequence[TurnTodo], conditions: Iterable[Condition
         todo = by_id.get(condition.todo_id)
         other = by_id.get(condition.subject) if condition.kind is ConditionKind.TODO else None
         if todo is not None and todo.status in OPEN and other is not None and other.status is PlanStatus.CANCELLED:
-            note = f"{title_with_id(other)}, which this waited for, was cancelled: {one_line(other.outcome or '')}"
+            note = f"{name(other)}, which this waited for, was cancelled: {one_line(other.outcome or '')}"
             found.setdefault(todo.id, []).append(note)
     return found
 
@@ -226,7 +231,7 @@ def explain_conflicts(
 
 def _explain_cycle(cycle: Sequence[str], by_id: Mapping[str, TurnTodo]) -> str:
     return (
-        f"{_list_titles(cycle, by_id)} wait for each other. {title_with_id(by_id[cycle[0]])} comes first in the plan, "
+        f"{_list_titles(cycle, by_id)} wait for each other. {numbered_title(by_id[cycle[0]])} comes first in the plan, "
         "so it goes first and does not wait for the others."
     )
 
@@ -242,7 +247,7 @@ def _explain_resource(conflict: ResourceConflict, by_id: Mapping[str, TurnTodo])
         why = "waits for nothing else"
     rest = "the other waits" if len(claimants) == 2 else "the others wait"
     return (
-        f"{_list_titles(claimants, by_id)} claim {visible(conflict.resource)}. {title_with_id(first)} {why}, "
+        f"{_list_titles(claimants, by_id)} claim {visible(conflict.resource)}. {numbered_title(first)} {why}, "
         f"so it goes first and {rest} for it."
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple, TypedDict
 
@@ -114,8 +114,14 @@ def quoted_title(todo: TurnTodo) -> str:
     return f"“{visible(todo.title)}”"
 
 
-def title_with_id(todo: TurnTodo) -> str:
-    return f"{quoted_title(todo)} (id {todo.id})"
+def numbered_title(todo: TurnTodo) -> str:
+    """For agents: with its number in the plan, by which a tool call can name it."""
+    return f"{quoted_title(todo)} (number {todo.priority + 1})"
+
+
+def title_for(role: Role) -> Callable[[TurnTodo], str]:
+    """How messages for a role name todos. People see other numbers, which count all items of the session."""
+    return quoted_title if role is Role.PERSON else numbered_title
 
 
 _STATUS = {status.value: status for status in PlanStatus}

@@ -31,8 +31,8 @@ def resolve_id(rows: Sequence[Sequence[Any]], reference: str) -> str:
 
 def _open_todos(rows: Sequence[Sequence[Any]]) -> str:
     numbered = [
-        f"{number} “{excerpt(visible(title), 60)}” (id {todo_id})"
-        for number, (todo_id, status, title) in enumerate(rows, 1)
+        f"{number} “{excerpt(visible(title), 60)}”"
+        for number, (_, status, title) in enumerate(rows, 1)
         if status in OPEN
     ]
     if not numbered:

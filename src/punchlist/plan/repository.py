@@ -21,6 +21,7 @@ from punchlist.plan.model import (
     Condition,
     PlanSnapshot,
     TurnTodo,
+    numbered_title,
     parse_todo_row,
     plan_stream,
     todo_from_row,
@@ -385,10 +386,15 @@ def _incomplete(scope: TurnScope) -> str:
     return str(StoreDamaged.not_as_written(f"The plan of turn {scope.turn_id}"))
 
 
-def condition_state(todos: Sequence[TurnTodo], found: Sequence[Condition], now: str) -> tuple[Any, Any, Any]:
+def condition_state(
+    todos: Sequence[TurnTodo],
+    found: Sequence[Condition],
+    now: str,
+    name: conditions.TodoName = numbered_title,
+) -> tuple[Any, Any, Any]:
     """Waiting reasons, answers and cancellation notes, each by todo id."""
     return (
-        conditions.waiting_reasons(todos, found, now),
+        conditions.waiting_reasons(todos, found, now, name),
         conditions.collect_answers(found),
-        conditions.cancellation_notes(todos, found),
+        conditions.cancellation_notes(todos, found, name),
     )

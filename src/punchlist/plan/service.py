@@ -18,10 +18,16 @@ from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, StoreDamaged
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
-from punchlist.kernel.text import excerpt, visible
+from punchlist.kernel.text import excerpt
 from punchlist.plan import condition_repository, repository
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.claim_service import PlanClaims, check_completable, waiting_reasons_for, with_claimed_in_progress
+from punchlist.plan.claim_service import (
+    PlanClaims,
+    check_not_waiting,
+    waiting_reasons_for,
+    while_waiting,
+    with_claimed_in_progress,
+)
 from punchlist.plan.condition_service import ConditionService
 from punchlist.plan.conditions import explain_conflicts
 from punchlist.plan.lifecycle import OPEN, PLAN, ConditionKind, PlanAction, PlanStatus
@@ -35,7 +41,7 @@ from punchlist.plan.model import (
     Plan,
     PlanSnapshot,
     TurnTodo,
-    title_with_id,
+    title_for,
     todo_change,
 )
 from punchlist.plan.plan_index import MIN_INDEXED, PlanIndex, keep
@@ -111,7 +117,8 @@ class Plans(ConditionService, PlanClaims, VerificationService):
             conditions = condition_repository.read_conditions(tx, scope.turn_id)
             if not conditions:
                 return Plan(items, counts, claims=claims, next_cursor=following)
-            state = condition_state(with_claimed_in_progress(todos, claims), conditions, tx.now())
+            name = title_for(scope.actor.role)
+            state = condition_state(with_claimed_in_progress(todos, claims), conditions, tx.now(), name)
             return Plan(items, counts, *state, claims, following)
 
     def snapshot(self, scope: TurnScope) -> PlanSnapshot:
@@ -128,6 +135,14 @@ class Plans(ConditionService, PlanClaims, VerificationService):
         """Ids of the todos that a person added to the plan."""
         with self._store.read() as tx:
             return repository.created_by_person(tx, scope.turn_id)
+
+    def find_completable(self, scope: TurnScope, todo_id: str) -> TurnTodo:
+        """As `find`; raises if the todo waits, so that it cannot be completed."""
+        with self._store.read() as tx:
+            todo, has_conditions = find_with_conditions(tx, scope, todo_id)
+            if has_conditions:
+                check_not_waiting(tx, scope, todo)
+            return todo
 
     def start(
         self, scope: TurnScope, todo_id: str, *, reason: str = "start_todo", fence: int | None = None
@@ -156,7 +171,7 @@ class Plans(ConditionService, PlanClaims, VerificationService):
             todo, has_conditions = find_with_conditions(tx, scope, todo_id)
             if has_conditions and action is PlanAction.COMPLETE:
                 PLAN.advance(todo.status, action, scope.actor.role)
-                check_completable(tx, scope, todo)
+                check_not_waiting(tx, scope, todo)
             ended = end_todo(tx, scope, todo, action, outcome, outcome=outcome, fence=fence, verification=verification)
             return EndedTodo(ended, _remaining(tx, scope))
 
@@ -192,7 +207,10 @@ class Plans(ConditionService, PlanClaims, VerificationService):
         error = plan_validation.storable_text(error, "no details were given")
         with self._store.write() as tx:
             lock_turn(tx, scope)
-            todo = find_todo(tx, scope, todo_id)
+            todo, has_conditions = find_with_conditions(tx, scope, todo_id)
+            if has_conditions:
+                PLAN.advance(todo.status, PlanAction.RETRY, scope.actor.role)
+                check_not_waiting(tx, scope, todo, "marked as failed")
             retry = not repository.count_retries(tx, todo)
             if retry:
                 # The claim ends, so the next attempt needs a new one.
@@ -273,17 +291,17 @@ def _create_todos(
 def start_todo(tx: Transaction, scope: TurnScope, todo: TurnTodo, reason: str, *, fence: int | None = None) -> TurnTodo:
     """`Plans.start` inside the caller's transaction, which has locked the turn."""
 
+    name = title_for(scope.actor.role)
+
     def check(todo: TurnTodo) -> None:
         for running in TurnTodoRepository(tx).find_by_turn(scope.turn_id, {PlanStatus.IN_PROGRESS}):
             raise IllegalTransition(
-                f"“{visible(running.title)}” ({running.id}) is in progress, and a turn works on one todo at a "
-                "time. Complete or cancel it first."
+                f"{name(running)} is in progress, and a turn works on one todo at a time. Complete or cancel it first."
             )
         _check_claim(tx, scope, todo, fence)
-        if reasons := waiting_reasons_for(tx, todo):
+        if reasons := waiting_reasons_for(tx, scope, todo):
             raise IllegalTransition(
-                f"“{visible(todo.title)}” ({todo.id}) cannot be started yet. It waits for {'; for '.join(reasons)}. "
-                "Continue with another todo; when all remaining todos wait, end your turn."
+                f"{name(todo)} cannot be started yet. It waits for {'; for '.join(reasons)}. {while_waiting(scope)}"
             )
 
     return advance_todo(tx, scope, todo, PlanAction.START, reason, guard=check, started_at=tx.now())
@@ -407,4 +425,4 @@ def _check_claim(tx: Transaction, scope: TurnScope, todo: TurnTodo, fence: int |
     claim = claim_repository.lock(tx, todo.id)
     if claim is None and fence is None:
         return None
-    return check_use(tx, claim, title_with_id(todo), fence, scope.actor.role)
+    return check_use(tx, claim, title_for(scope.actor.role)(todo), fence, scope.actor.role)

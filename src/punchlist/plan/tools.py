@@ -33,13 +33,13 @@ _FENCE: Final[Schema] = {"type": "integer", "description": "The fence of your cl
 _STRINGS: Final[Schema] = {"type": "array", "items": _STRING}
 _CONDITION: Final[Schema] = {
     "anyOf": [
-        {"type": "string", "description": "Another todo: its number, id or title"},
+        {"type": ["string", "integer"], "description": "Another todo: its number, id or title"},
         {
             **schema(
                 person={"type": "string", "description": "A question that a person answers"},
                 time={"type": "string", "description": "When: ISO 8601 with zone, such as 2026-11-20T09:00:00Z"},
                 event={"type": "string", "description": "The name of an event that will be reported"},
-                todo={"type": "string", "description": "Another todo: its number, id or title"},
+                todo={"type": ["string", "integer"], "description": "Another todo: its number, id or title"},
             ),
             "minProperties": 1,
             "maxProperties": 1,
@@ -249,7 +249,7 @@ def _start_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
 def _wait_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
     def run(scope: TurnScope, args: Arguments) -> ToolResult:
         todo_id = plan_validation.parse_id(args.get("todoId"))
-        waiting = plans().wait(scope, todo_id, plan_validation.parse_condition(args.get("for"), "for"))
+        waiting = plans().wait(scope, todo_id, plan_validation.parse_condition(_awaited(args), "for"))
         return _result(
             {
                 "id": waiting.todo.id,
@@ -281,6 +281,14 @@ def _wait_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:
         read_only=False,
         run=run,
     )
+
+
+def _awaited(args: Arguments) -> Any:
+    """What to wait for. Models leave out `for` and give its field."""
+    given = {key: args[key] for key in plan_validation.CONDITION_KEYS if key in args}
+    if "question" in args:
+        given["person"] = args["question"]
+    return given if given and "for" not in args else args.get("for")
 
 
 def _complete_todo(plans: Callable[[], Plans]) -> ListToolSpec[TurnScope]:

@@ -46,7 +46,7 @@ END_ACTIONS: Final = {
     "error": PlanAction.RETRY,
 }
 FILTERS: Final = {**{status.value: frozenset({status}) for status in PlanStatus}, "all": frozenset(PlanStatus)}
-_CONDITION_KEYS: Final = {kind.value: kind for kind in ConditionKind if kind is not ConditionKind.RESOURCE}
+CONDITION_KEYS: Final = {kind.value: kind for kind in ConditionKind if kind is not ConditionKind.RESOURCE}
 
 
 def parse_items(raw: Any) -> list[NewTodo]:
@@ -134,11 +134,17 @@ def parse_end_action(raw: Any) -> PlanAction:
 
 def parse_id(raw: Any) -> str:
     """A reference to a todo; models write its number as a number, too."""
-    if isinstance(raw, int) and not isinstance(raw, bool):
-        raw = str(raw)
-    if problem := text.line_problem(raw, max_length=MAX_ID_LENGTH):
+    if problem := id_problem(raw):
         raise InvalidInput(f"todoId: {problem}")
     return str(raw).strip()
+
+
+def id_problem(raw: Any) -> str | None:
+    return text.line_problem(_number_as_text(raw), max_length=MAX_ID_LENGTH)
+
+
+def _number_as_text(raw: Any) -> Any:
+    return str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
 
 
 def parse_outcome(raw: Any) -> str:
@@ -208,15 +214,20 @@ def _parse_array(raw: Any, where: str, problems: list[str]) -> list[Any]:
 
 
 def _parse_condition(raw: Any, where: str, problems: list[str]) -> NewCondition | None:
-    if isinstance(raw, dict) and len(raw) == 1 and next(iter(raw)) in _CONDITION_KEYS:
+    raw = _number_as_text(raw)
+    if isinstance(raw, dict) and len(raw) == 1 and next(iter(raw)) in CONDITION_KEYS:
         ((key, subject),) = raw.items()
-        kind, where = _CONDITION_KEYS[key], f"{where}.{key}"
+        kind, where = CONDITION_KEYS[key], f"{where}.{key}"
+        subject = _number_as_text(subject) if kind is ConditionKind.TODO else subject
     elif isinstance(raw, str):
         kind, subject = ConditionKind.TODO, raw
     else:
         got = f"an object with {len(raw)} keys" if isinstance(raw, dict) and len(raw) != 1 else text.json_type(raw)
-        keys = ", ".join(_CONDITION_KEYS)
-        problems.append(f"{where}: must be a todo's id or title, or an object with one of {keys}, got {got}")
+        keys = ", ".join(CONDITION_KEYS)
+        problems.append(
+            f"{where}: must be a todo's number, id or title, or an object with one of {keys}, such as "
+            f'{{"person": "Which one?"}}, got {got}'
+        )
         return None
     if problem := text.line_problem(subject, max_length=MAX_SUBJECT_LENGTH[kind]):
         problems.append(f"{where}: {problem}")
@@ -282,10 +293,16 @@ def duplicate_titles(open_ids: Callable[[str], Sequence[str]], new: Sequence[Tur
         if len(ids) > 1:
             others = f" and {len(ids) - 5} more" if len(ids) > 5 else ""
             messages.append(
-                f"{len(ids)} open todos are called “{text.visible(todo.title)}”: ids {', '.join(ids[:5])}{others}. All "
+                f"{len(ids)} open todos are called “{text.visible(todo.title)}”: ids {', '.join(map(_short, ids[:5]))}"
+                f"{others}. All "
                 "are kept; cancel those that describe the same work."
             )
     return messages
+
+
+def _short(id: str) -> str:
+    """The end of an id, by which the todo can be named."""
+    return id[-6:]
 
 
 def limit_conflicts(messages: list[str]) -> list[str]:

@@ -73,7 +73,9 @@ class CallValidator:
         try:
             tool = self._tools.get(request.tool)
             if tool is None:
-                return unknown_tool(request.tool, self._tools)
+                # A tool that only the program calls is none for a model.
+                known = [name for name, tool in self._tools.items() if getattr(tool, "is_offered", True)]
+                return unknown_tool(request.tool, known)
             if abs(request.priority) > MAX_PRIORITY:
                 raise InvalidInput(f"priority: must be between -{MAX_PRIORITY:,} and {MAX_PRIORITY:,}")
             encoded = _encode(request.arguments)

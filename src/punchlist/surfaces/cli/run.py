@@ -45,6 +45,7 @@ def run(
     continues: options.AutoOption = None,
     continuations: options.ContinuationsOption = None,
     stall_after: options.StallOption = None,
+    context_window: options.WindowOption = None,
     iterations: options.IterationsOption = None,
     tokens: options.TokensOption = None,
     seconds: options.TimeOption = None,
@@ -88,6 +89,7 @@ def run(
         "seconds": seconds,
         "cost": cost,
         "stall_after": stall_after,
+        "context_window": context_window,
         "lists": lists,
         "strategy": None if drive is None else "drive" if drive else "loop",
     }

@@ -55,6 +55,10 @@ ContinuationsOption = Annotated[
     int | None,
     typer.Option("--max-todo-continuations", envvar=CONTINUATIONS, min=0, metavar="N", help="Limit of continuations."),
 ]
+WindowOption = Annotated[
+    int | None,
+    typer.Option("--context-window", min=1_000, metavar="TOKENS", help="Context window of the model, if unknown."),
+]
 StallOption = Annotated[
     int | None,
     typer.Option("--stall-after", min=1, metavar="N", help="Limit of continuations in a row without progress."),

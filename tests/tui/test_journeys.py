@@ -200,3 +200,33 @@ async def test_slash_commands_and_search(services: Services, project: Path) -> N
         await stage.until(lambda: type(stage.app.screen).__name__ == "SearchScreen" and "Find the needle" in stage.text)
         await stage.pilot.press("escape", "ctrl+c", "ctrl+c")
         await stage.until(lambda: not stage.app.is_running)
+
+
+@pytest.mark.spec("S11")
+async def test_a_command_of_the_person_runs_at_once_unless_the_policy_denies_it(
+    services: Services, project: Path
+) -> None:
+    async with opened(services) as stage:
+        await stage.type("!touch made.txt; echo first; echo last")
+        await stage.pilot.press("enter")
+        await stage.until((project / "made.txt").exists)
+        await stage.until(lambda: "✓ run_command" in stage.history and "last" in stage.history)
+        assert stage.panel.approval is None
+        await stage.pilot.press("shift+tab", "shift+tab")
+        assert stage.backend.options.mode == "plan"
+        await stage.type("!touch other.txt")
+        await stage.pilot.press("enter")
+        await stage.until(lambda: "✗ run_command" in stage.history)
+    assert not (project / "other.txt").exists()
+
+
+@pytest.mark.spec("S11")
+async def test_the_goal_of_a_session_is_told_in_words(services: Services) -> None:
+    async with opened(services) as stage:
+        await stage.type("/goal All tests pass")
+        await stage.pilot.press("enter")
+        await stage.until(lambda: "· the goal is: All tests pass" in stage.history)
+        await stage.type("/goal clear")
+        await stage.pilot.press("enter")
+        await stage.until(lambda: "· the goal was removed" in stage.history)
+        assert "criteria" not in stage.history

@@ -19,8 +19,13 @@ from pathlib import Path
 import pyte
 import pytest
 
+from punchlist.app import Services
+from punchlist.config import load
+from punchlist.conversations.message_queue import MessageQueue
+from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.line_modes.answers import QUIET_SECONDS
 from punchlist.surfaces.tui.line_modes.line_editor import LineEditor
+from punchlist.surfaces.tui.line_modes.plain_chat import markdown_words
 from punchlist.surfaces.tui.line_modes.terminal_keys import KeyDecoder, TypedKey
 
 COLUMNS, LINES = 80, 24
@@ -35,6 +40,9 @@ SCRIPT = """\
 - "All done."
 - "Second answer."
 """
+STALLS = "\n".join(
+    ["- calls: [{tool: create_todo, arguments: {items: [{title: Look}, {title: Check}]}}]", *['- "No."'] * 30]
+)
 
 
 class Terminal:
@@ -116,7 +124,7 @@ def test_inline_leaves_a_clean_transcript_in_the_scrollback(project: Path, envir
         terminal.send("and then")
         terminal.until("? and then")
         terminal.send("\r")
-        terminal.until("Queued as number 1.")
+        terminal.until("Queued as number 1. A question waits: type yes, no or always.")
         terminal.answer("yes\r")
         terminal.until("Second answer.")
         terminal.send("\x03")
@@ -148,6 +156,76 @@ def test_plain_has_words_only_and_never_moves_the_cursor(project: Path, environm
     assert "Tool create_todo, 2 planned: Look; Check, finished" in text
     assert "Approval needed: run_command." in text
     assert "use make instead" in text
+
+
+@pytest.mark.spec("X13")
+def test_an_answer_to_a_question_that_is_gone_begins_no_turn(project: Path, environment: dict[str, str]) -> None:
+    with chat(project, environment, "--plain", "-s", "s1", "Do it.") as terminal:
+        terminal.until("no, or no and a reason")
+        services = Services(load(cwd=project))
+        backend = Backend(services)
+        backend.answer_approval(backend.approvals("s1")[0], "deny")
+        terminal.until("Agent: All done.")
+        terminal.until("Ready.")
+        terminal.send("no use make instead\n")
+        terminal.until("nothing was sent")
+        assert len([turn for turn in services.conversations.turns("s1") if turn.parent_turn_id is None]) == 1
+        services.close()
+        terminal.send("/quit\n")
+
+
+@pytest.mark.spec("S10", "C14")
+def test_a_queue_that_was_left_is_told_and_sent_by_continue(project: Path, environment: dict[str, str]) -> None:
+    services = Services(load(cwd=project))
+    MessageQueue(services.store).add(Backend(services).scope("s1"), "Do it.")
+    services.close()
+    with chat(project, environment, "--plain", "-s", "s1") as terminal:
+        terminal.until("Queued and not sent: 1. /continue sends the first.")
+        terminal.send("/continue\n")
+        terminal.until("no, or no and a reason")
+        terminal.answer("no\n")
+        terminal.until("Agent: All done.")
+        terminal.send("/quit\n")
+
+
+@pytest.mark.spec("C13")
+def test_plain_tells_all_that_a_turn_left_open(project: Path, environment: dict[str, str]) -> None:
+    (project / "stalls.yaml").write_text(STALLS)
+    with chat(project, environment, "--plain", "Do it.", "--model", "rehearsal:stalls.yaml") as terminal:
+        terminal.until("Turn ended: Ended as stalled")
+        terminal.until("- Check")
+        terminal.send("/quit\n")
+    lines = [line for line in terminal.screen if line]
+    end = next(place for place, line in enumerate(lines) if line.startswith("Turn ended: Ended as stalled"))
+    assert "Not finished:" in " ".join(lines[end : end + 2])
+    assert [line for line in lines[end:] if line.startswith("- ")] == ["- Look", "- Check"]
+    assert any(line.startswith("Worker ended: Ended as stalled") for line in lines[:end])
+
+
+@pytest.mark.spec("X13")
+def test_plain_reads_markdown_without_its_marks() -> None:
+    text = """\
+# Result
+
+It is **slow** in
+`save`.
+
+- [x] found
+- next
+
+```py
+x = 1
+```
+
+---
+
+| a | b |
+|---|---|
+| 1 | 2 |"""
+    assert markdown_words(text).splitlines() == [
+        *("Result", "It is slow in save.", "✓ found", "- next", "x = 1"),
+        *("a │ b", "1 │ 2"),
+    ]
 
 
 @pytest.mark.spec("X13")

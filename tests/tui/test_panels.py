@@ -25,6 +25,7 @@ from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.copy_screen import CopyScreen
 from punchlist.surfaces.tui.panels.board_moves import plan_move
 from punchlist.surfaces.tui.panels.board_screen import BoardColumn, BoardScreen
+from punchlist.surfaces.tui.panels.todo_screen import TodoScreen
 from punchlist.surfaces.tui.slash_commands.model import DialogName
 
 pytestmark = pytest.mark.anyio
@@ -118,6 +119,20 @@ async def test_cards_are_moved_by_key_and_impossible_moves_say_why(services: Ser
         await until(pilot, lambda: titles(app)[3] == ["Cache the loaders"])
         await pilot.press("x")
         await until(pilot, lambda: "stays ended" in told(app))
+
+
+@pytest.mark.spec("M15")
+async def test_a_card_that_is_started_without_a_worker_says_so(services: Services) -> None:
+    async with panel(services, DialogName.MISSIONS) as (app, pilot):
+        notice = app.screen.query_one("#board-notice")
+        assert not notice.display
+        await pilot.press("s")
+        await until(pilot, lambda: bool(titles(app)[2]) and notice.display)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, TodoScreen) and app.screen.data is not None)
+        text = str(app.screen.query_one("#text", Static).content)
+        assert "in progress" in text
+        assert "in_progress" not in text
 
 
 @pytest.mark.spec("M15")

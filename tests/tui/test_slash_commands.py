@@ -181,7 +181,7 @@ def test_a_command_file_of_the_user_becomes_a_prompt(run: Run, home: Path) -> No
     text = "---\ndescription: Fix an issue\nargument-hint: NUMBER\n---\nFix issue $1. All: $ARGUMENTS\n"
     write_command(home / ".config/punchlist/commands", "fix", text)
     assert run("/fix 12 now") == SubmitPrompt("Fix issue 12. All: 12 now")
-    assert "/fix NUMBER            Fix an issue [user]" in run("/help").text
+    assert "/fix NUMBER        Fix an issue [user]" in run("/help").text
 
 
 @pytest.mark.spec("S11")

@@ -259,13 +259,13 @@ class PunchlistApp(TerminalApp):
         mode = self.backend.options.mode
         self.backend.options.mode = MODES[(MODES.index(mode) + 1) % len(MODES)] if mode in MODES else MODES[0]
 
-    def call_tool(self, session: str, tool: str, arguments: Mapping[str, Any]) -> None:
+    def call_tool(self, session: str, tool: str, arguments: Mapping[str, Any], *, approved: bool = False) -> None:
         """Make a call of the person; its card is part of the history while the application runs."""
 
         def show(entry: CallEntry) -> None:
             self.call_from_thread(self._show_call, session, entry)
 
-        self.act(self.backend.call_tool, session, tool, arguments, show)
+        self.act(self.backend.call_tool, session, tool, arguments, show, approved=approved)
 
     def _show_call(self, session: str, entry: CallEntry) -> None:
         if self.conversation is not None and self.conversation.session == session:
@@ -350,6 +350,9 @@ class PunchlistApp(TerminalApp):
         from punchlist.surfaces.tui.key_sheet import show_keys
 
         show_keys(self)
+
+    def unavailable_reason(self, action: str) -> str | None:
+        return "open a conversation first" if action == "app.copy_mode" and self.conversation is None else None
 
     def action_copy_mode(self) -> None:
         from punchlist.surfaces.tui.copy_screen import CopyScreen, transcript_text

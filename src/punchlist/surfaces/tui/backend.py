@@ -279,11 +279,17 @@ class Backend:
         MessageQueue(self.services.store).withdraw(self.scope(session), id)
 
     def call_tool(
-        self, session: str, tool: str, arguments: Mapping[str, Any], show: Callable[[CallEntry], None]
+        self,
+        session: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        show: Callable[[CallEntry], None],
+        *,
+        approved: bool = False,
     ) -> None:
         from punchlist.surfaces.tui.person_calls import call_tool
 
-        call_tool(self.services, self.scope(session), tool, arguments, self.options.mode, show)
+        call_tool(self.services, self.scope(session), tool, arguments, self.options.mode, show, approved=approved)
 
     def run_commands(self, commands: Sequence[str]) -> dict[str, str]:
         from punchlist.surfaces.tui.person_calls import run_commands

@@ -167,6 +167,12 @@ class Composer(Vertical):
             return "no earlier prompts in this project"
         if action == "edit_queue" and not self.queue.messages:
             return "nothing is queued"
+        if action == "complete" and not self.text.strip() and not self.popup.is_open:
+            return "the prompt is empty"
+        if action == "next" and self._recall is None and not self.popup.is_open:
+            return "no later prompt"
+        if action in ("back", "help") and self.text:
+            return "the prompt is not empty"
         return None
 
     def action_send(self) -> None:

@@ -352,7 +352,7 @@ class ConversationScreen(DataScreen):
         self.app.action_show_keys()
 
     def on_composer_rewind_requested(self, event: Composer.RewindRequested) -> None:
-        """Choose an earlier message, and write it anew."""
+        """Choose an earlier message to write it anew. The conversation after it stays."""
         event.stop()
         said = [entry for entry in self.history.entries if isinstance(entry, SaidEntry)][-MAX_REWIND:]
         choices = [(str(number), line(entry.text, 200)) for number, entry in enumerate(reversed(said), start=1)]
@@ -363,7 +363,10 @@ class ConversationScreen(DataScreen):
                 self.composer.focus_prompt()
 
         if choices:
-            self.app.push_screen(ChoiceDialog("Write an earlier message anew", choices), chosen)
+            self.app.push_screen(
+                ChoiceDialog("Copy an earlier message into the prompt; the agent keeps what followed it", choices),
+                chosen,
+            )
 
     def on_todo_panel_changed(self, event: TodoPanel.Changed) -> None:
         event.stop()

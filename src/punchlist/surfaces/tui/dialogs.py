@@ -29,7 +29,8 @@ class ChoiceDialog(ModalScreen[str | None]):
 
     DEFAULT_CSS = (
         _BOX.format(name="ChoiceDialog")
-        + "ChoiceDialog OptionList { border: none; height: auto; max-height: 20; background: $surface; }"
+        + "ChoiceDialog OptionList, ChoiceDialog OptionList:focus { border: none; }"
+        + "ChoiceDialog OptionList { height: auto; max-height: 20; background: $surface; }"
     )
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Close", show=False)]
 

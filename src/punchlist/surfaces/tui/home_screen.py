@@ -40,6 +40,10 @@ class HomeRows(OptionList):
     # The footer shows the key of the focused widget, and the one of OptionList is hidden.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "Open", id="home.open")]
 
+    def unavailable_reason(self, action: str) -> str | None:
+        assert isinstance(self.screen, HomeScreen)
+        return self.screen.unavailable_reason(action)
+
 
 class HomeScreen(DataScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.HOME)]
@@ -144,6 +148,9 @@ class HomeScreen(DataScreen):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         if event.option_list.id == "rows":
             self.action_open()
+
+    def unavailable_reason(self, action: str) -> str | None:
+        return "no row is selected" if action in ("open", "peek", "select") and self.row is None else None
 
     def action_open(self) -> None:
         row = self.row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -20,8 +20,6 @@ from punchlist.surfaces.tui.keymap import NO_KEY
 if TYPE_CHECKING:
     from textual.app import App
     from textual.screen import Screen
-
-_KEY_WIDTH: Final = 22
 
 
 @runtime_checkable
@@ -86,9 +84,10 @@ class KeySheet(ModalScreen[None]):
                 yield Static(Text("\n").join(self._rows()), id="key-lines")
 
     def _rows(self) -> Iterator[Text]:
-        for line in self._lines:
-            keys = " ".join(format_key(key) for key in line.keys)
-            text = Text(f"{visible(keys):<{_KEY_WIDTH}} {visible(line.description)}")
+        keys = [visible(" ".join(format_key(key) for key in line.keys)) for line in self._lines]
+        width = max(map(len, keys), default=0)
+        for line, names in zip(self._lines, keys, strict=True):
+            text = Text(f"{names:<{width}}  {visible(line.description)}")
             if not line.enabled:
                 text.stylize("dim")
                 text.append(f"  ({visible(line.reason)})", "italic")

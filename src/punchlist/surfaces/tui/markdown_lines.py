@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from punchlist.surfaces.tui.display_text import block, fold, hang
+from punchlist.surfaces.tui.theme import SIGNS
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 BULLETS: Final = "•◦▪"
+_TASKS: Final = {"[ ] ": SIGNS["pending"], "[x] ": SIGNS["completed"]}
 _QUOTE: Final = "▎ "
 _HEADINGS: Final = {"h1": "bold underline $primary", "h2": "bold $primary", "h3": "bold"}
 _EMPHASIS: Final = {"strong": "bold", "em": "italic", "s": "strike", "link": "underline $primary"}
@@ -80,7 +82,12 @@ class _Renderer:
         self._gap()
 
     def _paragraph(self, tokens: Sequence[Token]) -> None:
-        self._write(inline(tokens[1]))
+        content = inline(tokens[1])
+        if self._marker is not None and (sign := _TASKS.get(content.plain[:4].lower())):
+            # The sign takes the place of the bullet.
+            self._marker = f"{sign} ".ljust(len(self._marker))
+            content = content[4:]
+        self._write(content)
         if not tokens[0].hidden:
             self._gap()
 

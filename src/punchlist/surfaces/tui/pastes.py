@@ -27,7 +27,7 @@ class Pastes:
     def hold(self, text: str) -> str:
         """What to insert into the prompt: the text, or the marker of a long one."""
         text = clean_paste(text)
-        lines = text.count("\n") + 1
+        lines = len(text.removesuffix("\n").split("\n"))
         if lines <= MAX_INLINE_LINES and len(text) <= MAX_INLINE_CHARACTERS:
             return text
         size = f"{lines:,} lines" if lines > MAX_INLINE_LINES else f"{len(text):,} characters"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.process_runner import ProcessStartError
 from punchlist.surfaces.tui.entries import CallEntry
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.model import (
     CancelledToolCall,
@@ -17,6 +18,7 @@ from punchlist.toolcalls.model import (
     SuccessfulToolCall,
     ToolCall,
     ToolCallRequest,
+    WaitingToolCall,
 )
 from punchlist.toolcalls.policy import Mode
 
@@ -35,13 +37,25 @@ def call_tool(
     arguments: Mapping[str, Any],
     mode: str,
     show: Callable[[CallEntry], None],
+    *,
+    approved: bool = False,
 ) -> None:
-    """Run one call. Blocks until it has ended; `show` gets each state of it, in this thread."""
-    asyncio.run(_call(services, scope, ToolCallRequest(tool, dict(arguments), f"call_{new_id()[-12:]}"), mode, show))
+    """Run one call. Blocks until it has ended; `show` gets each state of it, in this thread.
+
+    `approved`: the person has written out the call, so it runs once without a question.
+    """
+    request = ToolCallRequest(tool, dict(arguments), f"call_{new_id()[-12:]}")
+    asyncio.run(_call(services, scope, request, mode, show, approved=approved))
 
 
 async def _call(
-    services: Services, scope: Scope, request: ToolCallRequest, mode: str, show: Callable[[CallEntry], None]
+    services: Services,
+    scope: Scope,
+    request: ToolCallRequest,
+    mode: str,
+    show: Callable[[CallEntry], None],
+    *,
+    approved: bool,
 ) -> None:
     from punchlist.tools.tool_session import open_tool_session
 
@@ -54,9 +68,13 @@ async def _call(
         printed.append(text)
         show(CallEntry(call_id, request.tool, dict(request.arguments), "executing", "".join(printed)))
 
+    async def approve(_: WaitingToolCall, problem: str | None) -> ApprovalAnswer | None:
+        return ApprovalAnswer(ApprovalOutcome.PROCEED_ONCE, scope.actor) if problem is None else None
+
+    ask = approve if approved else None
     site = services.site(scope, services.workspace).for_tool(request.tool)
     listeners = Listeners(on_transition=lambda step: changed(step.call), on_output=print_more)
-    async with open_tool_session(site, mode=Mode(mode), listeners=listeners) as session:
+    async with open_tool_session(site, mode=Mode(mode), ask=ask, listeners=listeners) as session:
         await session.scheduler.schedule(request).ended()
 
 

@@ -56,8 +56,8 @@ class SlashResults:
     async def carry_out(self, result: SlashResult, context: SlashContext) -> None:
         app = self._app
         match result:
-            case ScheduleTool(tool, arguments):
-                app.call_tool(self._session, tool, arguments)
+            case ScheduleTool(tool, arguments, approved):
+                app.call_tool(self._session, tool, arguments, approved=approved)
             case ShowMessage(text, level):
                 self._show_message(text, level)
             case QuitApplication():

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from punchlist.errors import PunchlistError
 from punchlist.surfaces.tui.line_modes.answers import QUIET_SECONDS, parse_answer, parse_yes_no
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 Question = ConfirmAction | ConfirmShellCommands
 
 
+GO_ON_SECONDS: Final = 1.0
 LATE_SECONDS: Final = 60.0
 QUESTION_WAITS: Final = "A question waits: type yes, no or always."
 NO_QUESTION: Final = "No question waits any more, so nothing was sent. Write it in other words to send it."
@@ -82,6 +83,9 @@ class LineChat:
         self.registry, problems = open_registry(backend.services, os.environ)
         self.update: FeedUpdate | None = None
         self._starting = False
+        self._go_on = GoOn.NOTHING
+        self._go_on_at = 0.0
+        self._told_go_on = False
         for problem in problems:
             output.say(problem, MessageLevel.WARNING)
 
@@ -105,6 +109,7 @@ class LineChat:
             self.notices.get()()
         self.update = update = self._feed.poll()
         self._output.show_entries(update.finished)
+        self._tell_how_to_go_on(update.state)
         first = next(iter(update.state.approvals), None)
         if first is None:
             if self._asked is not None:
@@ -115,6 +120,20 @@ class LineChat:
             self._asked, self._asked_at = first, self._monotonic()
             self._output.ask_approval(first)
         return update
+
+    def _tell_how_to_go_on(self, state: ConversationState) -> None:
+        """Say once that a turn was interrupted, or that a queue was left."""
+        go_on, now = GoOn.NOTHING if self.is_running else state.go_on, self._monotonic()
+        if go_on is not self._go_on:
+            self._go_on, self._go_on_at, self._told_go_on = go_on, now, False
+        # Between two turns, the queue seems left for a moment.
+        if self._told_go_on or now - self._go_on_at < GO_ON_SECONDS:
+            return
+        self._told_go_on = True
+        if go_on is GoOn.RESUME:
+            self._output.say("The process of the turn has died. /continue resumes it.", MessageLevel.WARNING)
+        elif go_on is GoOn.DELIVER:
+            self._output.say(f"Queued and not sent: {len(state.queued)}. /continue sends the first.")
 
     # --- what the person types ----------------------------------------------------------------------------------
 
@@ -218,8 +237,8 @@ class LineChat:
                 self._switch(session)
             case SubmitPrompt(prompt):
                 self.submit(prompt)
-            case ScheduleTool(tool, arguments):
-                self._call(tool, arguments)
+            case ScheduleTool(tool, arguments, approved):
+                self._call(tool, arguments, approved=approved)
             case ConfirmAction() | ConfirmShellCommands():
                 self._question = result
                 self._output.ask(result)
@@ -255,18 +274,16 @@ class LineChat:
         self._asked = self._question = None
         self._output.say(f"Session {session}.")
 
-    def _call(self, tool: str, arguments: object) -> None:
+    def _call(self, tool: str, arguments: Mapping[str, Any], *, approved: bool) -> None:
         from punchlist.surfaces.tui.entries import CallEntry
-        from punchlist.surfaces.tui.person_calls import call_tool
 
-        assert isinstance(arguments, dict)
-        scope, mode = self.backend.scope(self.session), self.backend.options.mode
+        session = self.session
 
         def show(entry: CallEntry) -> None:
             if entry.has_ended:
                 self._notify(lambda: self._output.show_entries([entry]))
 
-        self._in_thread(lambda: call_tool(self.backend.services, scope, tool, arguments, mode, show))
+        self._in_thread(lambda: self.backend.call_tool(session, tool, arguments, show, approved=approved))
 
     # --- other threads ------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from punchlist.surfaces.tui.entry_lines import list_change
 from punchlist.surfaces.tui.line_modes.answers import answer_choices
 from punchlist.surfaces.tui.line_modes.line_chat import LineChat, Question
 from punchlist.surfaces.tui.list_changes import list_change_words
+from punchlist.surfaces.tui.markdown_lines import BULLETS, markdown_lines
 from punchlist.surfaces.tui.slash_commands.model import ConfirmAction, MessageLevel
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.screen_state import PendingApproval
 
 TICK_SECONDS: Final = 0.2
+PAGE_WIDTH: Final = 1_000
+RULES: Final = " ─┼"
+"""What a line consists of that only draws."""
 MAX_FAILED_LINES: Final = 4
 _ENDED: Final = {"success": "finished", "error": "failed", "cancelled": "was cancelled"}
 _LEVELS: Final = {MessageLevel.WARNING: "Warning: ", MessageLevel.ERROR: "Error: "}
@@ -78,7 +82,7 @@ def entry_words(entry: Entry) -> Iterator[str]:
         case SaidEntry(text=text):
             yield f"You: {block(text)}"
         case ReplyEntry(text=text, depth=depth, agent=agent):
-            yield f"{f'Worker {line(agent)}' if depth else 'Agent'}: {block(text)}"
+            yield f"{f'Worker {line(agent)}' if depth else 'Agent'}: {markdown_words(text)}"
         case NoteEntry(kind=kind, text=text, depth=depth) if kind == ENDING:
             first, *left = block(text.strip()).split("\n")
             yield f"{'Worker' if depth else 'Turn'} ended: {first}"
@@ -89,6 +93,19 @@ def entry_words(entry: Entry) -> Iterator[str]:
             yield f"List: {line(list_change_words(entry.before, entry.after))}"
         case CallEntry():
             yield from _call_words(entry)
+
+
+def markdown_words(text: str) -> str:
+    """The text without Markdown's marks, each paragraph in one line."""
+    lines = [content.plain.rstrip() for content in markdown_lines(text, PAGE_WIDTH)]
+    return "\n".join(_words(part) for part in lines if part.strip(RULES))
+
+
+def _words(text: str) -> str:
+    """A line without drawn edges; a bullet becomes a dash."""
+    bare = text.removeprefix("│ ")
+    indent = len(bare) - len(bare.lstrip())
+    return f"{bare[:indent]}- {bare[indent + 2 :]}" if bare[indent : indent + 1] in set(BULLETS) else bare
 
 
 def _call_words(entry: CallEntry) -> Iterator[str]:

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from punchlist.missions.model import MissionScope, MissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
+from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.tui.dialogs import LineDialog
 from punchlist.surfaces.tui.display_text import assemble
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
@@ -24,10 +25,14 @@ from punchlist.surfaces.tui.panels.metrics_screen import MetricsScreen
 from punchlist.surfaces.tui.panels.panel_screen import PanelScreen
 from punchlist.surfaces.tui.panels.todo_screen import TodoScreen
 from punchlist.views.board import BoardFilter, MissionBoard, read_board
+from punchlist.views.health import has_worker
 
 NARROW: Final = 90
 """Below this width only the column with the focus is shown."""
 REASON: Final = "moved on the board"
+NO_WORKER: Final = (
+    "◆ No worker runs, so queued runs wait. Start one in another terminal: punchlist worker (or punchlist serve)"
+)
 
 
 class BoardColumn(OptionList):
@@ -60,6 +65,7 @@ class BoardScreen(PanelScreen[MissionBoard]):
     BoardScreen BoardColumn { width: 1fr; height: 1fr; border: round $border-blurred; background: $background; }
     BoardScreen BoardColumn { border-title-color: $quiet; }
     BoardScreen BoardColumn:focus { border: round $accent; border-title-color: $accent; }
+    BoardScreen #board-notice { height: auto; padding: 0 1; display: none; }
     BoardScreen #board-tabs { height: 1; padding: 0 1; display: none; }
     BoardScreen.-narrow #board-tabs { display: block; }
     BoardScreen.-narrow BoardColumn { display: none; }
@@ -72,11 +78,13 @@ class BoardScreen(PanelScreen[MissionBoard]):
         self._filter = BoardFilter()
         self._follow: str | None = None
         """The todo that was moved: the focus goes with it."""
+        self._has_worker = True
         self._columns = [BoardColumn(status) for status in COLUMNS]
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield Static(id="board-header", markup=False)
+            yield Static(id="board-notice", markup=False)
             yield Static(id="board-tabs", markup=False)
             with Horizontal():
                 yield from self._columns
@@ -90,6 +98,7 @@ class BoardScreen(PanelScreen[MissionBoard]):
         self.set_class(event.size.width < NARROW, "-narrow")
 
     def load(self) -> MissionBoard:
+        self._has_worker = has_worker(self.backend.services.store)
         return read_board(self.backend.services.store, self._slug, self._filter)
 
     def show(self, data: MissionBoard) -> None:
@@ -97,6 +106,10 @@ class BoardScreen(PanelScreen[MissionBoard]):
         if self._filter.search:
             text = Content("").join([text, Content.styled(f"  filter: {self._filter.search}", "$needs-you")])
         self.query_one("#board-header", Static).update(text)
+        queued = any(run.status is RunStatus.QUEUED for run in data.runs.values())
+        notice = self.query_one("#board-notice", Static)
+        notice.display = queued and not self._has_worker
+        notice.update(Content.styled(NO_WORKER, "$needs-you"))
         for column in self._columns:
             column.fill(data)
         self._follow_moved()

@@ -37,7 +37,8 @@ class RunsScreen(PanelScreen[Sequence[Run]]):
     RunsScreen > Vertical {
         width: 110; max-width: 98%; height: 80%; background: $surface; border: round $border; padding: 0 1;
     }
-    RunsScreen OptionList { height: 1fr; border: none; background: $surface; }
+    RunsScreen OptionList, RunsScreen OptionList:focus { border: none; }
+    RunsScreen OptionList { height: 1fr; background: $surface; }
     """
 
     def __init__(self, todo_id: str | None = None) -> None:

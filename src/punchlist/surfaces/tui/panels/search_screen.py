@@ -61,7 +61,8 @@ class SearchScreen(PanelScreen[Found]):
         width: 120; max-width: 98%; height: 90%; background: $surface; border: round $border; padding: 0 1;
     }
     SearchScreen Input { height: 1; padding: 0; border: none; background: $panel; margin: 0 0 1 0; }
-    SearchScreen OptionList { height: 1fr; border: none; padding: 0; background: $surface; scrollbar-size-vertical: 1; }
+    SearchScreen OptionList, SearchScreen OptionList:focus { border: none; }
+    SearchScreen OptionList { height: 1fr; padding: 0; background: $surface; scrollbar-size-vertical: 1; }
     SearchScreen #preview { height: 10; border-top: solid $rule; color: $quiet; }
     """
 

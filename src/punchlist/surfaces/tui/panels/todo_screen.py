@@ -59,7 +59,9 @@ class TodoScreen(TextPanel[TodoPicture]):
 def _facts(screen: TodoScreen, detail: TodoDetail, width: int) -> Iterator[Content]:
     todo = detail.todo
     yield from hang(Content.styled(line(todo.title), "bold"), width, Content.styled(*sign(todo)))
-    parts = [Content(f"{todo.status.value}  {todo.priority.value}  {detail.mission.slug}/{detail.pillar}")]
+    parts = [
+        Content(f"{todo.status.value.replace('_', ' ')}  {todo.priority.value}  {detail.mission.slug}/{detail.pillar}")
+    ]
     if todo.deadline is not None:
         parts.append(Content(f"deadline {line(todo.deadline)}"))
         if todo.status in OPEN:

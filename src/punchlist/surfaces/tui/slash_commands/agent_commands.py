@@ -63,7 +63,7 @@ def _shell(context: SlashContext, arguments: str) -> SlashResult:
     del context
     if not arguments:
         raise InvalidInput("/shell needs a command: /shell make test")
-    return ScheduleTool(RUN_COMMAND, {"command": arguments})
+    return ScheduleTool(RUN_COMMAND, {"command": arguments}, approved=True)
 
 
 def _tool(context: SlashContext, arguments: str) -> SlashResult:

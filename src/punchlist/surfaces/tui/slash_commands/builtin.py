@@ -112,21 +112,25 @@ def help_command(commands: Sequence[SlashCommand]) -> SlashCommand:
             if wanted not in names:
                 raise InvalidInput(f"There is no command /{excerpt(wanted)}.{did_you_mean(wanted, names)}")
             return ShowMessage("\n".join(_detail(names[wanted])))
-        return ShowMessage("\n".join(_line(command.usage, command) for command in known))
+        return ShowMessage("\n".join(_table([(command.usage, command) for command in known])))
 
     own = SlashCommand("help", "List the commands", show, (), "[COMMAND]", lambda _: [each.name for each in known])
     known = sorted({command.name: command for command in (*reversed(commands), own)}.values(), key=lambda one: one.name)
     return own
 
 
-def _line(usage: str, command: SlashCommand) -> str:
+def _table(rows: Sequence[tuple[str, SlashCommand]]) -> list[str]:
+    """Usage and description, in columns."""
+    width = max(len(visible(usage)) for usage, _ in rows)
+    return [_line(usage, command, width) for usage, command in rows]
+
+
+def _line(usage: str, command: SlashCommand, width: int) -> str:
     source = "" if command.source.value == "built in" else f" [{command.source.value}]"
     reason = f" ({command.unavailable})" if command.unavailable else ""
-    return f"{visible(usage):<22} {visible(command.description)}{source}{reason}"
+    return f"{visible(usage):<{width}}  {visible(command.description)}{source}{reason}"
 
 
 def _detail(command: SlashCommand) -> list[str]:
-    return [
-        _line(command.usage, command),
-        *(_line(f"  {command.name} {sub.name} {sub.argument_hint}".rstrip(), sub) for sub in command.sub_commands),
-    ]
+    subs = [(f"/{command.name} {sub.name} {sub.argument_hint}".rstrip(), sub) for sub in command.sub_commands]
+    return _table([(command.usage, command), *subs])

@@ -46,10 +46,12 @@ class DialogName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTool:
-    """Schedule a tool call of the person. Policy and approvals apply as to every call."""
+    """Schedule a tool call of the person. The policy applies as to every call."""
 
     tool: str
     arguments: Mapping[str, Any]
+    approved: bool = False
+    """The person wrote out what will run, so they are not asked again. What the policy denies stays denied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ A key answers only if it was pressed after the question could be read: keys that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -30,6 +30,8 @@ from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.screen_state import PendingApproval
 
 ARM_SECONDS: Final = 0.4
+_FRAME: Final = 4
+"""Rows of the border, and those around the question."""
 MAX_REASON: Final = 2_000
 NO_RULE: Final = {
     "tool": "this tool is asked about every time",
@@ -71,6 +73,8 @@ class ApprovalPanel(Vertical, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.room: Callable[[], int] | None = None
+        """How many rows the panel may take; None in a conversation, which has parts of fixed height."""
         self._approvals: Sequence[PendingApproval] = ()
         self._chosen = 0
         self._now: datetime | None = None
@@ -119,11 +123,18 @@ class ApprovalPanel(Vertical, can_focus=True):
         if approval is None or self._now is None:
             return
         self._width = width = max(self.content_region.width, 30)
-        self.query_one(VerticalScroll).styles.max_height = max(self.screen.size.height - 17 - len(approval.always), 3)
+        self.query_one(VerticalScroll).styles.max_height = self._body_height(approval)
         self._age = format_age(age_of(approval.asked_at, self._now))
         self._draw_head(approval)
         self.query_one("#approval-body", Static).update(Content("\n").join(approval_body(approval, width - 1)))
         self._draw_keys(approval)
+
+    def _body_height(self, approval: PendingApproval) -> int:
+        """What is left for the question, so that the keys below it stay visible."""
+        if self.room is None:
+            return max(self.screen.size.height - 17 - len(approval.always), 3)
+        around = len(approval_head(approval, 1, 1, "", self._width)) + len(approval_keys(approval, self._width))
+        return max(self.room() - around - _FRAME, 2)
 
     def _draw_head(self, approval: PendingApproval) -> None:
         head = approval_head(approval, self._chosen + 1, len(self._approvals), self._age, self._width)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from punchlist.views.todos import TodoList
 
 PREVIEW = 8
+NARROW_SHARE = 0.6
+"""Of the height, if it is below the rows; as in `app.tcss`."""
 
 
 class Peek(Vertical):
@@ -51,10 +53,16 @@ class Peek(Vertical):
         self._row: HomeRow | None = None
 
     def compose(self) -> ComposeResult:
-        yield ApprovalPanel(id="peek-approval")
+        approval = ApprovalPanel(id="peek-approval")
+        approval.room = self._room
+        yield approval
         yield Static(id="peek-text", markup=False)
         yield TodoPanel(id="peek-todos")
         yield Input(placeholder="Your answer", compact=False)
+
+    def _room(self) -> int:
+        body = self.screen.query_one("#home-body").size.height
+        return int(body * NARROW_SHARE) if self.screen.has_class("-narrow") else body
 
     def update(self, row: HomeRow | None, state: HomeState) -> None:
         if not self.has_class("-shown"):

@@ -34,7 +34,9 @@ class Refresh(Generic[T]):
             self._again = True
         else:
             self._busy = True
-            self._screen.run_worker(self._run(), name="refresh", exit_on_error=True)
+            # The function and not its coroutine, which an application that ends would leave unawaited. mypy cannot
+            # choose between the kinds of functions that a worker takes.
+            self._screen.run_worker(self._run, name="refresh", exit_on_error=True)  # type: ignore[arg-type]
 
     async def _run(self) -> None:
         try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -81,17 +82,22 @@ class KeySheet(ModalScreen[None]):
             box.border_title = "Keys valid here"
             box.border_subtitle = "Esc closes"
             with VerticalScroll():
-                yield Static(Text("\n").join(self._rows()), id="key-lines")
+                yield Static(self._table(), id="key-lines")
 
-    def _rows(self) -> Iterator[Text]:
-        keys = [visible(" ".join(format_key(key) for key in line.keys)) for line in self._lines]
-        width = max(map(len, keys), default=0)
-        for line, names in zip(self._lines, keys, strict=True):
-            text = Text(f"{names:<{width}}  {visible(line.description)}")
+    def _table(self) -> Table:
+        """Keys, and what they do; a long description continues below its beginning."""
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True)
+        table.add_column()
+        for line in self._lines:
+            keys = Text(visible(" ".join(format_key(key) for key in line.keys)))
+            text = Text(visible(line.description))
             if not line.enabled:
+                keys.stylize("dim")
                 text.stylize("dim")
                 text.append(f"  ({visible(line.reason)})", "italic")
-            yield text
+            table.add_row(keys, text)
+        return table
 
 
 def show_keys(app: App[Any]) -> None:

@@ -65,4 +65,4 @@ async def test_the_list_says_why_an_item_cannot_be_changed(services: Services, p
         await stage.until(lambda: "/continue" in stage.text)
         await stage.pilot.press("question_mark")
         await stage.until(lambda: "Keys valid here" in stage.text)
-        assert "Edit  (this item is of a" in stage.text
+        assert "Edit  (this item is of a turn that has ended" in stage.text

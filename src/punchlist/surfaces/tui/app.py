@@ -349,6 +349,8 @@ class PunchlistApp(TerminalApp):
     def action_show_keys(self) -> None:
         from punchlist.surfaces.tui.key_sheet import show_keys
 
+        # Toasts would cover the first keys.
+        self.clear_notifications()
         show_keys(self)
 
     def unavailable_reason(self, action: str) -> str | None:

@@ -41,7 +41,18 @@ ASKS: Final = "with approval"
 """In the title of a todo whose work needs a person's approval."""
 ASKS_IN_PLANNING: Final = "support"
 """The owner of this pillar asks for an approval while it plans, once."""
-_PROMPTS: Final = ("## TODO Planning Cycle", "## Mission Review Cycle", "Execute: ", "Feedback on: ", "Review: ")
+DELEGATES, QUESTION = "with a delegate", "with question"
+"""In the titles of todos: the owner delegates without waiting, or asks a person, who answers `region-N`."""
+MEASURED: Final = "It takes 72 seconds."
+"""The result of the delegated work."""
+EDITED, RESUMED = "It is done twice.", "Use the small part."
+"""What a person writes into a todo, and to the owner of an idle one."""
+GREETING: Final = "How are we on day"
+_HEARD: Final = (MEASURED, EDITED, RESUMED, GREETING)
+_PROMPTS: Final = (
+    *("## TODO Planning Cycle", "## Mission Review Cycle", "Execute: ", "Feedback on: ", "Results for: ", "Review: "),
+    GREETING,
+)
 _OPEN_RECOMMENDATION: Final = re.compile(r"^(\d+)\. \[[a-z]+\]", re.MULTILINE)
 _BACKLOG_ID: Final = re.compile(r"\(id ([0-9a-f-]{36})\): (?:low|medium)")
 
@@ -100,6 +111,7 @@ class RecordedModel:
             "tokens": estimated_tokens("".join(getattr(message, "text", "") for message in request.messages)),
             "directive": DIRECTIVE in state,
             "summary": any("Summary of the" in getattr(message, "text", "") for message in request.messages),
+            "heard": [words for words in _HEARD if words in prompt],
             "available": available,
         }
         with (self._folder / "requests.jsonl").open("a") as file:
@@ -113,17 +125,44 @@ class RecordedModel:
             return ("Planned.", []) if replies else ("", _plan(prompt, now, (now - first).days + 1))
         if prompt.startswith("## Mission Review"):
             return _lead(replies, state, request)
+        if self._agent == "coder":
+            return MEASURED, []
+        if prompt.startswith("Results for: "):
+            return f"Measured: {MEASURED}", []
         if prompt.startswith(("Execute: ", "Feedback on: ")):
-            if replies:
-                return "Done, with evidence.", []
-            if ASKS in prompt.splitlines()[0]:
-                return "", [("write_file", {"path": f"{prompt.split()[1]}.txt", "content": "done\n"})]
-            return "", [("list_directory", {"path": "."})]
+            return _work(prompt, replies, request)
         if prompt.startswith("Review: ") and not replies:
             found = re.search(r"todoId ([0-9a-f-]{36})", prompt)
             assert found is not None
             return "", [("mission_todo_complete", {"missionSlug": SLUG, "todoId": found[1], "outcome": "It is done."})]
         return "Noted.", []
+
+
+def _work(prompt: str, replies: int, request: ModelRequest) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+    title = prompt.splitlines()[0]
+    if asked := re.search(rf"{QUESTION} (\d+)", title):
+        return _ask(replies, f"region-{asked[1]}", request)
+    if replies:
+        return "Done, with evidence.", []
+    if DELEGATES in title:
+        return "", [("delegate", {"type": "coder", "mission": "Measure it.", "async": True})]
+    if ASKS in title:
+        return "", [("write_file", {"path": f"{prompt.split()[1]}.txt", "content": "done\n"})]
+    return "", [("list_directory", {"path": "."})]
+
+
+def _ask(replies: int, answer: str, request: ModelRequest) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+    """An item of the plan waits for a person; with the answer, it is completed."""
+    if replies == 0:
+        item = {"title": "Roll out", "blockedBy": [{"person": f"Which region for {answer[7:]}?"}]}
+        return "", [("create_todo", {"items": [item]})]
+    if answer not in "".join(getattr(message, "text", "") for message in request.messages):
+        return "It waits.", []
+    returned = [message for message in request.messages if isinstance(message, CallReturn)]
+    if returned and returned[-1].tool == "complete_todo" and not returned[-1].failed:
+        return f"Rolled out to {answer}.", []
+    work = ("list_directory", {"path": "."})
+    return "", [work, ("complete_todo", {"todoId": "1", "outcome": f"Rolled out to {answer}."})]
 
 
 def _prompt(request: ModelRequest) -> tuple[str, int]:

@@ -19,13 +19,18 @@ from typing import Any, Final
 import pytest
 from tests.faults.long_mission import (
     DIRECTIVE,
+    EDITED,
+    GREETING,
+    MEASURED,
     PILLARS,
+    RESUMED,
     SLUG,
     MovedClock,
     is_lead,
     passes,
     requests,
 )
+from tests.faults.long_mission_people import PERIOD, People
 from tests.faults.mission_worker import PERSON, Life, Nursery, Task, until
 from tests.faults.processes import spin
 
@@ -84,6 +89,7 @@ class LongMission:
         self.workers: list[Life] = [nursery.start(self.task) for _ in range(2)]
         self.kills = self.idle_checks = 0
         self.idle_calls: list[dict[str, Any]] = []
+        self.people = People(self, MISSION)
         self.outages: list[timedelta] = []
 
     @property
@@ -149,6 +155,14 @@ class LongMission:
         self.workers[number].end()
         self.workers[number] = self._nursery.start(self.task)
         self.kills += 1
+
+    def end_workers(self) -> None:
+        for worker in self.workers:
+            worker.end()
+        self.kills += len(self.workers)
+
+    def start_workers(self) -> None:
+        self.workers = [self._nursery.start(self.task) for _ in self.workers]
 
     def disturb(self, day: int) -> None:
         """Kill workers at some moment of the day's work; every sixth time both."""
@@ -219,6 +233,8 @@ def rehearse(mission: LongMission, days: int) -> None:
             mission.house.directives.add(mission.scope, SLUG, DIRECTIVE)
         if day == 6:
             mission.pause_a_run()
+        mission.people.on(day)
+        mission.settle(day)
         mission.idle(day)
         if day % 7 == 0:
             mission.answer()
@@ -228,6 +244,7 @@ def check_all(mission: LongMission, days: int) -> None:
     check_every_cycle(mission, days)
     check_every_question(mission)
     check_every_request(mission, days)
+    check_people(mission, days)
     house = mission.house
     # A reading from long ago is history.
     (view,) = house.metrics.views(SLUG, f"{PILLARS[0]}-time")
@@ -283,6 +300,24 @@ def check_every_request(mission: LongMission, days: int) -> None:
     assert since[-1]["at"] > mission.tick(days).isoformat()
     assert all(line["directive"] for line in since)
     assert max(line["stateTokens"] for line in lines) <= MAX_STATE_TOKENS
+
+
+def check_people(mission: LongMission, days: int) -> None:
+    """What people wrote reached the agents, and everything that they started was completed."""
+    people, lines = mission.people, requests(mission.folder)
+    assert people.completed.keys() == {"delegated", "budget", "edited", "resumed", "question"}
+    assert sum(map(len, people.completed.values())) >= days // 3
+    assert len(people.answered) == 2 * ((days - 2) // PERIOD + 1)
+    assert {run.started_at is None for run in people.stopped} == {True, False}, "queued runs, and such that waited"
+    heard = Counter(words for line in lines if line["available"] for words in line["heard"])
+    assert heard.keys() >= {MEASURED, EDITED, RESUMED, GREETING}
+    delegated = [run for run in mission.runs if run.kind is RunKind.DELEGATE]
+    assert [run.status for run in delegated] == [RunStatus.DONE] * len(people.completed["delegated"])
+    for id in people.completed["delegated"]:
+        # The Lead reviews once: after the result has arrived.
+        said = mission.house.conversations.about_todo(id)
+        assert "todo_feedback" not in [each.kind for each in said], [each.content for each in said]
+        assert MEASURED in said[-1].content
 
 
 @pytest.mark.timeout(600)

@@ -246,6 +246,15 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
+def project_database(database: str, project: Path, environment: dict[str, str]) -> str:
+    """The database that programs in the project use: its own SQLite file, or one that the environment names."""
+    if database.startswith("sqlite"):
+        return f"sqlite:///{project}/.punchlist/punchlist.db"
+    environment["PUNCHLIST_DATABASE_URL"] = database
+    return database
+
+
+@pytest.fixture
 def punchlist(project: Path, environment: dict[str, str]) -> Cli:
     """Run a command in the project folder, as a real process."""
 

@@ -166,7 +166,8 @@ class Office:
 
 
 @pytest.fixture
-def office(punchlist: Cli, project: Path, environment: dict[str, str]) -> Office:
+def office(punchlist: Cli, project: Path, environment: dict[str, str], project_database: str) -> Office:
+    del project_database
     return Office(punchlist, project, environment)
 
 

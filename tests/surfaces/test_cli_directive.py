@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.conftest import Cli
@@ -17,8 +16,8 @@ pytestmark = pytest.mark.spec("M17")
 
 
 @pytest.fixture
-def mission(project: Path) -> Iterator[Store]:
-    opened = open_store(f"sqlite:///{project}/.punchlist/punchlist.db")
+def mission(project_database: str) -> Iterator[Store]:
+    opened = open_store(project_database)
     developer_experience(opened)
     yield opened
     opened.close()

@@ -25,8 +25,8 @@ EVIL = "\x1b[2Jgone\u202e"
 
 
 @pytest.fixture
-def store(project: Path) -> Iterator[Store]:
-    opened = open_store(f"sqlite:///{project}/.punchlist/punchlist.db")
+def store(project_database: str) -> Iterator[Store]:
+    opened = open_store(project_database)
     yield opened
     opened.close()
 

@@ -19,7 +19,8 @@ MISSION = {"missionSlug": SLUG}
 
 
 @pytest.fixture
-def mission(punchlist: Cli, project: Path) -> None:
+def mission(punchlist: Cli, project_database: str) -> None:
+    del project_database
     applied = punchlist("mission", "apply", "-", "--yes", input=json.dumps(mission_file()))
     assert applied.returncode == 0, applied.stderr
 

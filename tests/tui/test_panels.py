@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -63,8 +64,8 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture
-def services(project: Path) -> Iterator[Services]:
-    built = Services(load(cwd=project))
+def services(project: Path, database: str) -> Iterator[Services]:
+    built = Services(load(environment={**os.environ, "PUNCHLIST_DATABASE_URL": database}, cwd=project))
     scope = Scope("s", ADA)
     built.missions.apply(scope, parse_mission(MISSION), MISSION)
     for title in ("Cache the loaders", "Split the bundle", "Drop the polyfills"):

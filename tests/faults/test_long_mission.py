@@ -320,7 +320,12 @@ def check_people(mission: LongMission, days: int) -> None:
         assert MEASURED in said[-1].content
 
 
-@pytest.mark.timeout(600)
+def time_limit() -> float:
+    """Five minutes, and more on a machine with other work."""
+    return 300 * max(1.0, os.getloadavg()[1] / (os.cpu_count() or 1))
+
+
+@pytest.mark.timeout(1_800)
 @pytest.mark.spec("M9", "M10", "M12", "M13", "M17")
 @pytest.mark.parametrize("days", [12, pytest.param(120, marks=pytest.mark.soak)], ids=["short", "full"])
 def test_a_mission_runs_for_months_through_every_fault(
@@ -345,5 +350,5 @@ def test_a_mission_runs_for_months_through_every_fault(
         f"rows {rows}, runs {dict(Counter(f'{run.kind} {run.status}' for run in mission.runs))}"
     )
     check_all(mission, days)
-    assert days < 120 or seconds < 300
+    assert days < 120 or seconds < time_limit()
     mission.house.store.close()

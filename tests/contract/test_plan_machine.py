@@ -112,7 +112,8 @@ class PlanMachine(RuleBasedStateMachine):
     def fail(self, index: int) -> None:
         todo_id = self.line[index % len(self.line)]
         arguments: dict[str, Any] = {"todoId": todo_id, "outcome": "it broke", "status": "failed"}
-        if self.states[todo_id] not in OPEN:
+        waits = todo_id in self.plans.snapshot(self.turn).waits
+        if self.states[todo_id] not in OPEN or waits:
             self._refused(IllegalTransition, "complete_todo", **arguments)
             return
         again = todo_id not in self.failed

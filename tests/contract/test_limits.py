@@ -176,7 +176,7 @@ class _Then:
 
 
 NEXT = "the next request needs about"
-PRICED = ModelInfo(input_price=2.0, output_price=9.0)
+PRICED = ModelInfo(1_000_000, input_price=2.0, output_price=9.0)
 
 
 def spends(tokens: int, many: int) -> list[RehearsedReply]:
@@ -196,7 +196,7 @@ def spends(tokens: int, many: int) -> list[RehearsedReply]:
         ),
         (ModelInfo(), {"tokens": 1_000}, 300, 2, f"600 of 1,000 tokens are used; {NEXT} 304"),
         (
-            ModelInfo(input_price=2.0, output_price=9.0),
+            ModelInfo(1_000_000, input_price=2.0, output_price=9.0),
             {"cost": 1.0},
             200_000,
             2,

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from punchlist.agent.resume import original_request
 from punchlist.checklist.repository import find_checklist
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.model import MessageRole, StoredTurn
+from punchlist.conversations.model import Conversation, MessageRole, StoredTurn
 from punchlist.conversations.status_repository import TurnStatusRow, find_status
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.camel_json import camel_json
@@ -98,12 +98,23 @@ def _matching(store: Store, search: str, limit: int, cursor: str | None) -> Conv
         return ConversationList([_line(tx, each) for each in found if each is not None], page.cursor)
 
 
+def read_title(store: Store, conversation: Conversation, *, length: int = 160) -> str:
+    """The title, else the beginning of the first request, else the id."""
+    with store.read() as tx:
+        title = plain_line(_title(tx, conversation.id, conversation.title))
+    return excerpt(title, length) if title else conversation.id
+
+
+def _title(tx: Transaction, id: str, title: str) -> str:
+    return title or original_request(repository.first_request(tx, id) or "")
+
+
 def _line(tx: Transaction, conversation: ConversationActivity) -> ConversationLine:
     turn = conversation_repository.last_top_turn(tx, conversation.id)
-    title = conversation.title or original_request(repository.first_request(tx, conversation.id) or "")
+    title = _title(tx, conversation.id, conversation.title)
     return ConversationLine(
         conversation.id,
-        excerpt(title.strip(), repository.MAX_TITLE),
+        excerpt(plain_line(title), repository.MAX_TITLE),
         conversation.created_at,
         repository.event_time(tx, conversation.last_event) or conversation.created_at,
         turn_state(turn),

@@ -20,6 +20,7 @@ from punchlist.surfaces.web.pages.names import agent_name, channel_name, chat_ti
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.surfaces.web.pages.turns import deliver_queued, missing_model
 from punchlist.views.chat import DEFAULT_LIMIT, read_chat
+from punchlist.views.conversations import read_title
 from punchlist.views.health import has_worker
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def chat(request: PageRequest) -> Page:
     values = chat_values(request, request.parameters["chat"])
     metadata = values["metadata"]
     slug = metadata.get("missionSlug")
-    title = chat_title(values["page"].conversation.title) or values["page"].conversation.id
+    title = chat_title(read_title(request.services.store, values["page"].conversation))
     return Page(
         "chat.html",
         title,

@@ -7,7 +7,7 @@ from typing import Final
 from punchlist.conversations.model import Scope
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.turns import turn_model
-from punchlist.views.conversations import read_conversations
+from punchlist.views.conversations import read_conversations, read_title
 
 _LIMIT: Final = 50
 
@@ -40,5 +40,6 @@ def lists(request: PageRequest) -> Page:
     conversation = services.conversations.get(id)
     todos = services.todos.list(Scope(id, request.actor))
     turns = services.conversations.turns(id)
-    values = {"conversation": conversation, "todos": todos, "turns": turns}
-    return Page("lists.html", conversation.title or id, values, section="conversations")
+    title = read_title(services.store, conversation)
+    values = {"conversation": conversation, "name": title, "todos": todos, "turns": turns}
+    return Page("lists.html", title, values, section="conversations")

@@ -80,6 +80,11 @@ def local_day(stamp: str) -> Markup:
     return _time("day", stamp, stamp[:10])
 
 
+def since(stamp: str, seconds: float) -> Markup:
+    """A duration that goes on."""
+    return _time("since", stamp, span(seconds))
+
+
 def _time(form: str, stamp: str, text: str) -> Markup:
     return Markup('<time datetime="{}" data-time="{}">{}</time>').format(stamp, form, text)
 

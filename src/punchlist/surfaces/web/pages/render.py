@@ -39,6 +39,7 @@ def environment() -> Environment:
         "words": formats.words,
         "plain_number": formats.plain_number,
         "span": formats.span,
+        "since": formats.since,
         "day": formats.day,
         "local_day": formats.local_day,
         "model_name": formats.model_name,

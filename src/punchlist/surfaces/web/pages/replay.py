@@ -13,8 +13,8 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.plan.lifecycle import PlanStatus
-from punchlist.surfaces.web.pages.names import chat_title
 from punchlist.surfaces.web.pages.page import Page, PageRequest
+from punchlist.views.conversations import read_title
 from punchlist.views.moments import Moment, checklist_moment, mission_moment, plan_moment
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def checklist_replay(request: PageRequest) -> Page:
     services = request.services
     found = services.conversations.get(request.parameters["chat"])
     moment = checklist_moment(services.store, found.id, **_chosen(request))
-    values = {"crumb": chat_title(found.title) or found.id, "back": f"/chats/{found.id}/todos", "name": "Checklist"}
+    values = {"crumb": read_title(services.store, found), "back": f"/chats/{found.id}/todos", "name": "Checklist"}
     values |= _values(request, moment, list(ChecklistStatus))
     return Page("replay.html", "History of the checklist", values, section="conversations")
 

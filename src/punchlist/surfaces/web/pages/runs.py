@@ -12,6 +12,7 @@ from punchlist.surfaces.web.pages import plots
 from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.run_titles import RunTitles
+from punchlist.views.conversations import read_title
 from punchlist.views.run_timeline import RunTimeline, TimelinePage, TimelineStep, read_timeline, read_turn_timeline
 from punchlist.views.run_usage import read_figures
 from punchlist.views.runs import read_runs
@@ -75,9 +76,11 @@ def turn(request: PageRequest) -> Page:
     found = services.conversations.turn(request.parameters["turn"])
     failed_only = request.get("show") == "failed"
     timeline = read_turn_timeline(services.store, found.id, TimelinePage(failed_only, _page(request), PAGE))
+    conversation = services.conversations.get(found.conversation_id)
     values: dict[str, Any] = {
         "turn": found,
-        "conversation": services.conversations.get(found.conversation_id),
+        "conversation": conversation,
+        "name": read_title(services.store, conversation),
         "timeline": timeline,
         "rows": _rows(timeline),
         "strip": plots.strip(timeline.bins(_BINS)),

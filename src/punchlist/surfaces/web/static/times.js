@@ -1,8 +1,9 @@
 // Times: how long ago, and clock times in the time zone of the browser instead of UTC.
 
 const units = [[86400, "d"], [3600, "h"], [60, "min"]];
+const unitOf = (seconds) => units.find(([each]) => seconds >= each) ?? [1, "s"];
 const span = (seconds) => {
-  const [size, unit] = units.find(([each]) => seconds >= each) ?? [1, "s"];
+  const [size, unit] = unitOf(seconds);
   return `${Math.floor(seconds / size)} ${unit}`;
 };
 const two = (number) => String(number).padStart(2, "0");
@@ -15,6 +16,13 @@ const forms = {
   },
   clock,
   day,
+  // A duration until now, as the server writes it.
+  since(at) {
+    const seconds = Math.max((Date.now() - at) / 1000, 0);
+    const [size, unit] = unitOf(seconds);
+    const count = seconds / size;
+    return `${count < 9.95 && size > 1 ? count.toFixed(1).replace(".0", "") : Math.round(count)} ${unit}`;
+  },
   moment: (at) => `${day(at)} ${clock(at)}`,
 };
 
@@ -31,3 +39,4 @@ export function showTimes(part, kind = "") {
 
 showTimes(document);
 setInterval(() => showTimes(document, "ago"), 20000);
+setInterval(() => showTimes(document, "since"), 1000);

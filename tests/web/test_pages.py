@@ -130,6 +130,7 @@ def test_a_card_moves_by_drag_and_by_keys_with_a_reason(
     dialog.locator("input[value=pending]").check()
     dialog.get_by_label("Reason").fill("Now")
     dialog.get_by_role("button", name="Promote").click()
+    expect(dialog).to_be_hidden()
     column(page, "pending")
     assert services.mission_todos.get(id).status is TodoStatus.PENDING
 

@@ -99,6 +99,8 @@ async def test_an_agent_that_starts_beside_home_appears_and_its_list_is_edited(
             await stage.until(lambda: "Read it now" in stage.text and "0/2 · auto 0/10" in stage.text)
             await stage.pilot.press("enter")
             await stage.until(lambda: stage.in_conversation and "○ 2 Fix it" in stage.text)
+            assert "▷ claude-code runs" in stage.text
+            assert "claude-code works here. What you send starts an agent of Punchlist" in stage.text
             await _edit_the_items(stage)
             told = host.hook("stop")
             assert told["decision"] == "block"

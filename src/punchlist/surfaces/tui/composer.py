@@ -18,6 +18,7 @@ from textual import on
 from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
@@ -25,7 +26,7 @@ from textual.worker import get_current_worker
 
 from punchlist.conversations.model import QueuedMessage
 from punchlist.errors import PunchlistError
-from punchlist.kernel.text import visible_block
+from punchlist.kernel.text import visible, visible_block
 from punchlist.surfaces.tui.completion import Completion, CompletionKind, CompletionToken, token_at
 from punchlist.surfaces.tui.completion_popup import CompletionPopup
 from punchlist.surfaces.tui.composer_source import ComposerSource
@@ -123,6 +124,12 @@ class Composer(Vertical):
     @property
     def text(self) -> str:
         return self.prompt.text
+
+    def show_host(self, host: str) -> None:
+        """Say what a message does in the session of a third-party agent; empty if none runs."""
+        text = f"{visible(host)} works here. What you send starts an agent of Punchlist" if host else PLACEHOLDER
+        if self.prompt.placeholder != Content(text):
+            self.prompt.placeholder = Content(text)
 
     def use_source(self, source: ComposerSource) -> None:
         """Show another session. The draft stays."""

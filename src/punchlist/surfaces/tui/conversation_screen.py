@@ -155,6 +155,7 @@ class ConversationScreen(DataScreen):
         self.query_one(TodoPanel).show(state.todos)
         self._show_approvals(state)
         self._show_emptiness()
+        self.composer.show_host(state.host)
         self.composer.running = self.is_busy
         self.composer.go_on = GoOn.NOTHING if self.is_busy else state.go_on
         if self.composer.queue.messages != state.queued:

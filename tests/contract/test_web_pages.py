@@ -138,6 +138,7 @@ def test_people_read_words_instead_of_identifiers(site: WebSite) -> None:
     assert names.wait_text(why) == "a command needs your approval"
     assert names.wait_text("It was recorded by hand.") == "It was recorded by hand."
     assert names.chat_title("[TODOs] Build Performance") == "Build Performance: todos"
+    assert [names.notice_name(kind) for kind in ("todo_delegation", "pause", "note")] == ["task", "wait", "note"]
     chats = site.http.get(f"/missions/{SLUG}/chats").text
     assert "[TODOs]" not in chats
     (run,) = site.services.runs.for_todo(todo.id)

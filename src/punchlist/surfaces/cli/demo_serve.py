@@ -17,7 +17,7 @@ Three agents plan and begin to work within a minute. What to try:
   1. Watch them: “At work now”, or the board of the mission.
   2. Answer what they ask on the Attention page: an overdue todo, a command, a file to write.
   3. Edit the criterion “It is faster” of “Evaluate esbuild-loader”, and start that todo.
-  4. Accept “Find out why the calendar tests fail by chance”: open it and complete it.
+  4. Accept the work on “Find out why the calendar tests fail by chance”, or send it back with feedback.
 The agents' replies are scripted; everything else is real. Ctrl-C ends the demo and deletes its folder."""
 
 

@@ -9,6 +9,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from punchlist.agent import message_kinds
+from punchlist.conversations.model import NoticeKind
+from punchlist.conversations.turn_writer import PAUSE
 from punchlist.missions.model import ChatChannel
 
 _ROLES: Final = {"lead": "Lead", "owner": "pillar owner", "system": "Punchlist", "supervisor": "supervisor"}
@@ -60,6 +63,20 @@ _CHANNELS: Final[Mapping[str, str]] = {
     ChatChannel.PILLAR: "Pillar chat",
     ChatChannel.PILLAR_TODO: "TODO chat",
 }
+_NOTICES: Final[Mapping[str, str]] = {
+    NoticeKind.TODO_DELEGATION: "task",
+    NoticeKind.TODO_RESULT: "result",
+    NoticeKind.TODO_ERROR: "error",
+    NoticeKind.TODO_FEEDBACK: "feedback",
+    NoticeKind.DEADLINE_WARNING: "deadline",
+    NoticeKind.ESCALATION: "question",
+    NoticeKind.REMINDER: "reminder",
+    NoticeKind.CYCLE_REPORT: "report",
+    NoticeKind.WORKER_RESULT: "result of a worker",
+    message_kinds.COMPACTION: "summary",
+    message_kinds.FINAL: "final report",
+    PAUSE: "wait",
+}
 _TODO_CHAT: Final = re.compile(r"^\[TODOs\] ")
 
 
@@ -96,6 +113,10 @@ def wait_text(why: str) -> str:
 
 def _tool(name: str) -> str:
     return _TOOLS.get(name, f"a call of {name}")
+
+
+def notice_name(kind: str) -> str:
+    return _NOTICES.get(kind, kind.replace("_", " "))
 
 
 def channel_name(channel: str | None) -> str:

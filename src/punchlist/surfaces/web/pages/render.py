@@ -52,6 +52,7 @@ def environment() -> Environment:
         "action": names.action_name,
         "reason": names.reason_text,
         "wait": names.wait_text,
+        "notice": names.notice_name,
         "chat_title": names.chat_title,
         "inline": formats.inline,
         "sentence": formats.sentence,

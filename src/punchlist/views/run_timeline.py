@@ -136,7 +136,7 @@ def _timeline(tx: Transaction, agents: dict[str, str], place: TimelinePage) -> R
     first = min(call.asked_at or call.started_at for _, call in calls)
     clock = _CallClock(parse_timestamp(first).timestamp(), tx.now())
     offsets = [clock.offset(call.started_at) for _, call in calls]
-    end = max(clock.end_of(call) for _, call in calls)
+    end = clock.offset(max(clock.end_of(call) for _, call in calls))
     numbered = list(zip(range(1, len(calls) + 1), calls, strict=True))
     wanted = [each for each in numbered if each[1][1].failed] if place.failed_only else numbered
     shown = len(wanted)
@@ -179,8 +179,8 @@ class _CallClock(NamedTuple):
         begin = self.offset(call.asked_at)
         return begin, max(self.offset(until) - begin, 0.0)
 
-    def end_of(self, call: CallTimes) -> float:
-        return self.offset(self.now if call.waits else call.ended_at or call.started_at)
+    def end_of(self, call: CallTimes) -> str:
+        return self.now if call.waits else call.ended_at or call.started_at
 
 
 def _step(tx: Transaction, number: int, agent: str, call: CallTimes, clock: _CallClock) -> TimelineStep:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_NAMED: Final = 8
 """Actions, pages, runs and conversations, each."""
-_MAX_CONVERSATIONS: Final = 200
+_MAX_CONVERSATIONS: Final = 60
 _MAX_RUNS: Final = 60
 _ICONS: Final = {
     "request": "chat",

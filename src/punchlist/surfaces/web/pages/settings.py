@@ -6,7 +6,7 @@ from punchlist.kernel.events import Role
 from punchlist.notify.push import is_installed
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.tokens.model import LOGIN_CODE, LOGIN_COOKIE
-from punchlist.tokens.validation import TokenValidity
+from punchlist.tokens.lifecycle import TokenValidity
 
 
 def settings(request: PageRequest) -> Page:

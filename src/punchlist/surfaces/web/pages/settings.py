@@ -5,8 +5,7 @@ from __future__ import annotations
 from punchlist.kernel.events import Role
 from punchlist.notify.push import is_installed
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
-from punchlist.tokens.model import LOGIN_CODE, LOGIN_COOKIE
-from punchlist.tokens.lifecycle import TokenValidity
+from punchlist.tokens.model import LOGIN_CODE, LOGIN_COOKIE, TokenValidity
 
 
 def settings(request: PageRequest) -> Page:

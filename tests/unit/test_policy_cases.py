@@ -64,10 +64,18 @@ TOOL: Final = FunctionTool(_run, name="run_command", command=lambda line: line)
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("cases")
     root, outside = place / "work", place / "elsewhere"
-    for folder in ("src", "docs", "scripts", "build", ".git", "other"):
+    for folder in ("src", "docs", "scripts", "build", ".git", "other", "other/bare/refs", "other/bare/hooks"):
         (root / folder).mkdir(parents=True)
     outside.mkdir()
-    for file in ("src/app.py", "docs/a.md", "scripts/deploy", "deploy.sh", "other.sh", "other/deploy.sh"):
+    for file in (
+        "other/bare/HEAD",
+        "src/app.py",
+        "docs/a.md",
+        "scripts/deploy",
+        "deploy.sh",
+        "other.sh",
+        "other/deploy.sh",
+    ):
         (root / file).write_text("")
     (outside / "secret").write_text("")
     (root / "outside").symlink_to(outside)

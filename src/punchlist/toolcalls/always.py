@@ -67,6 +67,10 @@ def _coverage(asked: Sequence[JudgedPart]) -> Coverage:
 
 
 _LIMITS: Final = (
+    "without variables before the command, redirections to files, arguments that write or run something, and paths "
+    "outside the workspace"
+)
+_ALWAYS_LIMITS: Final = (
     "with options that are known to write and run nothing, and without variables before the command, redirections to "
     "files and paths outside the workspace"
 )
@@ -78,15 +82,15 @@ def always_coverage(question: ApprovalQuestion, tool: str) -> dict[str, str]:
     return {outcome.removeprefix("proceed_always_"): describe(rule) for outcome, rule in rules.items() if rule}
 
 
-def describe(rule: Rule) -> str:
-    """What a rule covers, in one sentence."""
+def describe(rule: Rule, *, of_settings: bool = False) -> str:
+    """What a rule covers, in one sentence. Unless it is `of_settings`, it comes from an "always" answer."""
     allows = rule.verdict is Verdict.ALLOW
     if rule.server is not None:
         about = f"every call of every tool of the MCP server {rule.server}"
     elif rule.commands or rule.lines:
         prefixes = [f"every command that begins with `{_shown(words)}`" for words in rule.commands]
         about = ", ".join([*prefixes, *(f"exactly the command `{_shown(words)}`" for words in rule.lines)])
-        about += f", {_LIMITS}" if prefixes and allows else ""
+        about += f", {_LIMITS if of_settings else _ALWAYS_LIMITS}" if prefixes and allows else ""
     elif rule.tool == "*":
         about = "every call of every tool"
     else:

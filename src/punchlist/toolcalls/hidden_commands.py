@@ -14,7 +14,7 @@ from typing import Final
 
 from punchlist.toolcalls.shell import SimpleCommand, parse
 from punchlist.toolcalls.shell.known_commands import is_known
-from punchlist.toolcalls.shell.programs import only_names_things, runs_arguments
+from punchlist.toolcalls.shell.programs import only_names_things, runs_arguments, runs_script
 
 MAX_TEXT: Final = 20_000
 """The most characters of the arguments that are looked at; what is longer is a doubt."""
@@ -28,11 +28,13 @@ class HiddenCommands:
     """What the arguments of one command could run."""
 
     def __init__(self, command: SimpleCommand) -> None:
-        self._words = command.words
+        self._words = (*command.words, *command.values)
         self.parsed: list[SimpleCommand] = []
         self.is_clear = True
         """Whether all that surely runs is known."""
-        self._runs_arguments = runs_arguments(command.words)
+        self._runs_arguments = bool(command.words) and runs_arguments(command.words)
+        self.are_commands = self._runs_arguments or (bool(command.words) and runs_script(command.words))
+        """Whether a text among the arguments is a command rather than prose."""
         if sum(map(len, command.words)) > MAX_TEXT or (self._runs_arguments and not command.complete):
             self.is_clear = False
             return
@@ -40,7 +42,7 @@ class HiddenCommands:
             for text in _lines_in(word):
                 self._parse(text)
         for value in command.values:
-            self._parse(value)
+            self._parse(value.lstrip("|! "))
 
     def _parse(self, text: str) -> None:
         found = parse(text)

@@ -26,6 +26,7 @@ from punchlist.toolcalls.shell.programs import (
     has_subcommands,
     is_known_subcommand,
     program_of,
+    runs_arguments,
     runs_script,
     same_subcommand,
     subcommand_at,
@@ -36,6 +37,8 @@ _VERSION: Final = re.compile(r"[0-9.]+\Z")
 _GIT_SETTING: Final = re.compile(r"(?:alias|include|includeif|remote|branch|push)\.", re.IGNORECASE)
 _MAX_HIDDEN: Final = 50
 """The most places of a program in the arguments of another that are compared; more of them are a doubt."""
+_MAX_DEPTH: Final = 3
+"""Of texts in texts: `uv run sh -c 'ssh h "rm -rf x"'`."""
 
 
 class CommandInLine:
@@ -64,11 +67,12 @@ class CommandInLine:
         program = command.words[0]
         longest = 0
         for words in prefixes:
-            if len(words) > longest and (words[0] == program or "/" in words[0]) and self._begins_with(words, folder):
+            if (words[0] == program or "/" in words[0]) and len(words) > longest and self._begins_with(words, folder):
                 longest = len(words)
-        if longest:
+        if longest or not lines:
             return longest
-        for words in lines:
+        # In another folder, the same line can run another script or build file.
+        for words in lines if self.folders.are_only_root else ():
             if command.complete and len(words) == len(command.words) and self._begins_with(words, folder):
                 return len(words)
         return 0
@@ -91,7 +95,7 @@ class CommandInLine:
         found = self._is(words, folder)
         return None if found is False and self._may_hide(words, folder) else found
 
-    def _may_hide(self, words: Sequence[str], folder: str | None) -> bool:
+    def _may_hide(self, words: Sequence[str], folder: str | None, depth: int = 0) -> bool:
         """Whether the command may run from its arguments what these words mean."""
         if not self.command.words or (hidden := self._hidden) is None:
             return False
@@ -102,8 +106,22 @@ class CommandInLine:
         if len(found) > _MAX_HIDDEN:
             return True
         found += itertools.islice(hidden.mentions(name), _MAX_HIDDEN)
-        commands = [*(replace(self.command, words=each) for each in found), *hidden.parsed]
-        return any(CommandInLine(one, self.folders, self.paths)._is(words, folder) is not False for one in commands)
+        if any(self._as(replace(self.command, words=each))._is(words, folder) is not False for each in found):
+            return True
+        return any(self._contains(one, hidden, words, folder, depth) for one in hidden.parsed)
+
+    def _contains(
+        self, inner: SimpleCommand, hidden: HiddenCommands, words: Sequence[str], folder: str | None, depth: int
+    ) -> bool:
+        """Whether a command in a text of the arguments may be, or may run, what the words mean."""
+        command = self._as(inner)
+        if command._is(words, folder) is not False:
+            return True
+        deeper = depth < _MAX_DEPTH and (hidden.are_commands or runs_arguments(inner.words))
+        return deeper and command._may_hide(words, folder, depth + 1)
+
+    def _as(self, command: SimpleCommand) -> CommandInLine:
+        return CommandInLine(command, self.folders, self.paths)
 
     def _places_of(self, wanted: str, name: str, folder: str | None) -> list[int]:
         """Where in the arguments a program begins: `rm` of `uv run rm -rf x`."""
@@ -131,13 +149,16 @@ class CommandInLine:
         program = self._is_program(command.words[0], words[0], folder)
         matches = self._has_arguments(words) if program else False
         results = [program if matches else matches if program else program]
-        if runs_script(command.words):
-            # `bash deploy.sh` runs deploy.sh.
-            arguments = [word for word in command.words[1:] if not is_option(word)]
-            results += [self._is_program(word, words[0], folder, is_file=True) for word in arguments]
+        results += [self._is_program(word, words[0], folder, is_file=True) for word in self._scripts]
         if True in results:
             return True
         return None if None in results else False
+
+    @cached_property
+    def _scripts(self) -> list[str]:
+        """The arguments that can be a script: `bash deploy.sh` runs deploy.sh."""
+        words = self.command.words
+        return [word for word in words[1:] if not is_option(word)] if runs_script(words) else []
 
     @cached_property
     def _with_subcommand(self) -> CommandInLine | None:

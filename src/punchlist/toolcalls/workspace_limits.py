@@ -4,6 +4,7 @@ for the links that `PathResolver` reads.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -40,6 +41,10 @@ class Folders:
         self.certain = True
         self.known: list[str] = [paths.root]
 
+    @property
+    def are_only_root(self) -> bool:
+        return self.certain and len(self.known) == 1
+
     def after(self, command: SimpleCommand) -> None:
         """Take the effect of a command into account."""
         if not command.words or command.words[0] not in {"cd", "pushd", "popd", "chdir"}:
@@ -67,6 +72,8 @@ def limit_exceeded(command: SimpleCommand, covered: int, paths: PathResolver, fo
     """
     if outside := _outside(command, covered, paths, folders):
         return outside
+    if repository := _other_repository(command.words, paths, folders):
+        return f"{excerpt(repository, 60)} is a repository of its own, whose settings can run programs"
     return protected_write(command, covered, folders)
 
 
@@ -84,6 +91,23 @@ def _outside(command: SimpleCommand, covered: int, paths: PathResolver, folders:
         if not _stays_inside(word, command.words, paths, folders):
             return f"{excerpt(word.raw, 60)} is not known before it runs"
     return None
+
+
+def _other_repository(words: Sequence[str], paths: PathResolver, folders: Folders) -> str | None:
+    """The folder below the root that git would take for a repository: a cloned one can contain it as plain files."""
+    if (folders.are_only_root and "-C" not in words) or program_of(words[0]) != "git":
+        return None
+    named = [real for at, word in enumerate(words) if words[at - 1] == "-C" for real in folders.resolve(word)]
+    above = (f"{paths.root}/{part}" for real in [*folders.known[1:], *named] for part in _above(paths.relative(real)))
+    found = (folder for folder in above if os.path.isfile(f"{folder}/HEAD") and os.path.isdir(f"{folder}/refs"))
+    return next(map(paths.relative, found), None)
+
+
+def _above(relative: str) -> Iterator[str]:
+    """A folder and those that contain it, up to the root of the workspace."""
+    parts = [] if relative.startswith("/") else relative.split("/")
+    for count in range(len(parts), 0, -1):
+        yield "/".join(parts[:count])
 
 
 def _all_inside(path: str, paths: PathResolver, folders: Folders) -> bool:
@@ -148,15 +172,14 @@ def protected_write(command: SimpleCommand, covered: int, folders: Folders) -> s
     if "?" in command.writes:
         return "it writes a file that is not known before it runs"
     written = list(command.writes)
+    arguments: list[str] = []
     if command.words and not reads_only(command.words):
         if _changes_git_settings(command.words):
             return "it changes the settings of git, which define what its commands run"
         arguments = [word for word in command.words[max(covered, 1) :] if not _LEAVES_OUT.match(word)]
-        if found := next(filter(None, map(_PROTECTED_NAME.search, arguments)), None):
-            return f"{found[1]} defines what agents and tools do"
         written += [piece for word in arguments for piece in path_pieces(word)]
-        if pattern := next(filter(_may_be_protected, command.rest), None):
-            return f"{excerpt(pattern.raw, 60)} may name a file that defines what agents and tools do"
+    if (arguments or command.values or command.rest) and (named := _protected_name(command, arguments)):
+        return f"{excerpt(named, 60)} may be a file that defines what agents and tools do"
     for path in written:
         if connects(path):
             return f"{excerpt(path, 60)} is a network connection"
@@ -164,6 +187,15 @@ def protected_write(command: SimpleCommand, covered: int, folders: Folders) -> s
             if part := protected_part(real):
                 return f"{part} defines what agents and tools do"
     return None
+
+
+def _protected_name(command: SimpleCommand, arguments: Sequence[str]) -> str | None:
+    """A protected name anywhere in the arguments, or in the values of variables that later ones can use."""
+    for text in (*arguments, *command.values):
+        if found := _PROTECTED_NAME.search(text):
+            return found[1]
+    unknown = command.rest if not command.words or not reads_only(command.words) else ()
+    return next((word.raw for word in unknown if _may_be_protected(word)), None)
 
 
 def _changes_git_settings(words: tuple[str, ...]) -> bool:

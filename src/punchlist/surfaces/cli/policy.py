@@ -36,7 +36,7 @@ def list_rules(cli: CliContext, mode: ModeOption = None, session: SessionOption 
             "number": number,
             "id": rule.id,
             "decision": rule.verdict.value,
-            "covers": describe(rule),
+            "covers": describe(rule, of_settings=rule.lifetime is None),
             "lifetime": rule.lifetime.value if rule.lifetime else None,
             "source": rule.source,
             "why": rule.why or None,

@@ -185,6 +185,8 @@ def program_of(word: str) -> str:
 
 def subcommand_at(words: Sequence[str]) -> int | None:
     """The place of the subcommand of a program that has some; None where an option leaves it uncertain."""
+    if len(words) == 1 or not words[1].startswith("-"):
+        return 1
     program = program_of(words[0])
     valued, flags = _VALUED_GLOBALS.get(program, set()), _FLAG_GLOBALS.get(program, set())
     at = 1

@@ -117,7 +117,7 @@ _RISKY: Final = {
 _NAMED_RISKY: Final = re.compile(
     r"(?:.*-)?(?:exec|eval|command|cmd|shell|script|hook|pager|editor|preload|require|loader|output|outfile|output-file|"
     r"output-dir|out|rsh|program|pre|post-renderer|plugins?|interpreter|launcher|wrapper|log-?file|report-file|smtp-server|"
-    r"init-script|adapter-path|config-option)\Z"
+    r"init-script|adapter-path|config-option|ext-diff|textconv)\Z"
 )
 _FORMATS: Final = re.compile(
     r"(?:json|jsonl|ndjson|yaml|yml|text|table|wide|name|short|concise|full|grouped|github|gitlab|csv|tsv|xml|none|raw|"

@@ -8,8 +8,7 @@ from typing import Any, Final
 from textual.app import App
 from textual.keys import format_key
 
-from punchlist.surfaces.tui.key_table import KEYS, KeyScope
-from punchlist.surfaces.tui.keymap import NO_KEY
+from punchlist.surfaces.tui.key_table import KEYS, NO_KEY, KeyScope
 
 LIST_HINTS: Final = (
     ("add", "add"),

@@ -16,7 +16,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from punchlist.kernel.text import visible
-from punchlist.surfaces.tui.keymap import NO_KEY
+from punchlist.surfaces.tui.key_table import NO_KEY
 
 if TYPE_CHECKING:
     from textual.app import App

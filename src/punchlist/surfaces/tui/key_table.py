@@ -57,6 +57,8 @@ def _actions(scope: KeyScope, *rows: tuple[str, str, str], priority: bool = Fals
         )
 
 
+NO_KEY: Final = "unbound"
+"""A key that no terminal sends: an action without a key."""
 KEYS: Final[tuple[KeyAction, ...]] = (
     *_actions(
         KeyScope.APP,

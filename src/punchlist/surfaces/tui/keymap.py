@@ -20,13 +20,11 @@ from textual.keys import KEY_ALIASES, KEY_NAME_REPLACEMENTS, Keys, key_to_charac
 
 from punchlist.kernel.settings_table import location
 from punchlist.kernel.text import did_you_mean, excerpt, json_type, visible
-from punchlist.surfaces.tui.key_table import KEYS, KeyAction, KeyScope
+from punchlist.surfaces.tui.key_table import KEYS, NO_KEY, KeyAction, KeyScope
 from punchlist.trust import UnsafeFile, read_regular, user_folder
 
 FILE_NAME: Final = "keys.toml"
 MAX_BYTES: Final = 100_000
-NO_KEY: Final = "unbound"
-"""A key that no terminal sends: an action without a key."""
 MODIFIERS: Final = ("ctrl", "alt", "shift", "super", "hyper", "meta")
 _NAMES: Final = (
     {key.value for key in Keys}

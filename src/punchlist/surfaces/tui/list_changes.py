@@ -7,11 +7,9 @@ may have another label, so what is left over after equal labels is matched by it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
-from punchlist.checklist.render import ICONS
-
-_STATUS: Final = {icon: status.value for status, icon in ICONS.items()}
 _WORDS: Final = {
     "completed": "done",
     "in_progress": "started",
@@ -66,7 +64,16 @@ def _named(word: str, labels: Sequence[str]) -> str:
     return f"{word} {named}{more}"
 
 
+@cache
+def _statuses() -> dict[str, str]:
+    """The status of each sign. Imported when it is needed: the first frame of Home shows no list."""
+    from punchlist.checklist.render import ICONS
+
+    return {icon: status.value for status, icon in ICONS.items()}
+
+
 def _lines(message: str) -> list[_Line]:
     _, *lines = message.splitlines() or [""]
     parts = (line.strip().partition(" ") for line in lines)
-    return [(_STATUS[icon], label) for icon, _, label in parts if icon in _STATUS]
+    statuses = _statuses()
+    return [(statuses[icon], label) for icon, _, label in parts if icon in statuses]

@@ -13,7 +13,6 @@ from textual.app import App
 from textual.notifications import Notification, Notify
 
 from punchlist.kernel.text import visible, visible_block
-from punchlist.surfaces.tui.crash_log import crash_sentence, write_crash
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -72,6 +71,8 @@ class TerminalApp(App[str]):
 
     def _fatal_error(self) -> None:
         """Textual would print the traceback with the values of all locals, which may be secrets."""
+        from punchlist.surfaces.tui.crash_log import crash_sentence, write_crash
+
         error = sys.exception() or self._exception
         if error is not None and not self._exit_renderables:
             log = write_crash(error, os.environ)

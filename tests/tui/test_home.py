@@ -108,6 +108,8 @@ async def test_an_agent_that_starts_beside_home_appears_and_its_list_is_edited(
             assert "Check it" in [item.title for item in stage.conversation.state.todos.open_items]  # type: ignore[union-attr]
             await stage.pilot.press("escape", "ctrl+b")
             await stage.until(lambda: isinstance(stage.app.screen, HomeScreen) and "auto 1/10" in stage.text)
+            host.hook("prompt", prompt="Now the tests")
+            await stage.until(lambda: "another prompt followed" in stage.text)
         services.todos.add(Backend(services).scope("other"), ["Begun by a person"], reason="test")
         await stage.until(lambda: "claude-code" not in stage.text.partition("Done")[0])
 

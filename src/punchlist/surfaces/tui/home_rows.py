@@ -22,6 +22,8 @@ _STATES: Final = {
 """The signs of work that does not go on by itself."""
 NO_REQUEST: Final = "no request yet"
 _NAMES: Final = {"open": "not begun"}
+_REASONS: Final = {"a new prompt": "another prompt followed"}
+"""How turns of third-party agents end."""
 _VERBS: Final = {"edit_file": "edit", "write_file": "write"}
 
 
@@ -65,7 +67,7 @@ def work_row(line: WorkLine) -> HomeRow:
             group="done",
             state=_ended_state(line.reason or ""),
             title=line.title or line.conversation_id,
-            details=tuple(filter(None, (line.reason, done, line.conversation_id))),
+            details=tuple(filter(None, (_REASONS.get(line.reason or "", line.reason), done, line.conversation_id))),
             at=line.ended_at or line.started_at or "",
             session=line.conversation_id,
         )

@@ -5,6 +5,7 @@ Each kind of event happens on a day of every twelve, so that the short form has 
 
 from __future__ import annotations
 
+from functools import partial
 import json
 from collections.abc import Callable
 from copy import deepcopy
@@ -70,7 +71,7 @@ class People:
         queue, text = MessageQueue(self.house.store, self.house.conversations), f"{GREETING} {day}?"
         for chat in (self._rehearsal.mission.conversation_id, pillars["support"].conversation_id):
             queue.add(Scope(chat, self.scope.actor), text)
-            self._wait(lambda chat=chat: self._is_answered(chat, text), f"{text} is answered in {chat}")
+            self._wait(partial(self._is_answered, chat, text), f"{text} is answered in {chat}")
             self.answered.append(chat)
 
     def _is_answered(self, chat: str, text: str) -> bool:

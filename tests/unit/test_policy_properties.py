@@ -47,10 +47,26 @@ RUNNERS: Final = [
     "ssh h",
     "firejail",
     "tini --",
+    "hyperfine",
+    "git bisect run",
+    "git submodule foreach",
+    "some-program --then",
+    "numactl -N 0",
+    "fd x -x",
 ]
-RUNNERS += ["hyperfine", "git bisect run", "git submodule foreach", "some-program --then", "numactl -N 0", "fd x -x"]
-TEXT_RUNNERS: Final = [*RUNNERS, "git rebase -x", "tar -xf a --to-command", "capsh -- -c", "python3 -c", "a -b -c"]
-TEXT_RUNNERS += ["git -c alias.x=!{} x", "tar -xf a --to-command={}", "a --run={}", "a -x{}", "PAGER={} git log"]
+TEXT_RUNNERS: Final = [
+    *RUNNERS,
+    "git rebase -x",
+    "tar -xf a --to-command",
+    "capsh -- -c",
+    "python3 -c",
+    "a -b -c",
+    "git -c alias.x=!{} x",
+    "tar -xf a --to-command={}",
+    "a --run={}",
+    "a -x{}",
+    "PAGER={} git log",
+]
 # The harmless command that was approved, and options that are not known, that write, or that run something.
 APPROVED: Final = {
     "git log -3": ["--output={}", "--ext-diff", "-O{}", "--unknown", "--outp={}", "-pO{}"],
@@ -76,8 +92,14 @@ ATTACHED: Final = [
     "@{}",
     "-C {}",
     "--o {}",
+    "'a;{}'",
+    "'a {}'",
+    "--a=b={}",
+    "./{}",
+    "build/../{}",
+    "--x=./{}",
+    "-xyz./{}",
 ]
-ATTACHED += ["'a;{}'", "'a {}'", "--a=b={}", "./{}", "build/../{}", "--x=./{}", "-xyz./{}"]
 PROTECTED: Final = [".git", ".git/config", ".claude/x", ".mcp.json", "punchlist.toml", ".vscode/tasks.json", ".HG/hgrc"]
 WRITERS: Final = [
     "cp a",

@@ -1,6 +1,6 @@
 """The terminal's input with pastes that stay whole.
 
-Textual's parser looks for escape sequences also inside of a bracketed paste: one that contains an escape character ends
+Textual's parser looks for escape sequences also inside a bracketed paste: one that contains an escape character ends
 early, and the rest of it is taken for keys, with every line break as Enter. Here everything up to the end marker is the
 paste, whatever it contains.
 """

@@ -5,10 +5,10 @@ Each kind of event happens on a day of every twelve, so that the short form has 
 
 from __future__ import annotations
 
-from functools import partial
 import json
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any, Final, Protocol
 
 from tests.faults.long_mission import ASKS, DELEGATES, EDITED, GREETING, PILLARS, QUESTION, RESUMED, SLUG

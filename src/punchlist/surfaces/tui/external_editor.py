@@ -50,7 +50,7 @@ def lent_terminal(app: App[Any]) -> Iterator[None]:
         try:
             yield
         except Exception as error:
-            # Raised inside of `suspend`, it would leave the application without input.
+            # Raised within `suspend`, it would leave the application without input.
             failed = error
     app.refresh(layout=True)
     if failed is not None:

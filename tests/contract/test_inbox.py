@@ -13,6 +13,7 @@ from tests.conftest import StoppedClock
 from tests.contract.missions import BUILD, Team, developer_experience
 from tests.contract.toolcalls import Desk, request, soon
 
+from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import NewMessage, Scope, TurnScope
 from punchlist.conversations.service import Conversations
 from punchlist.engine.periodic import enqueue_cycle
@@ -48,6 +49,10 @@ def team(store: Store) -> Team:
 
 @pytest.fixture
 def inbox(store: Store) -> Inbox:
+    return inbox_of(store)
+
+
+def inbox_of(store: Store) -> Inbox:
     services = SimpleNamespace(
         store=store,
         approvals=Approvals(store),
@@ -200,6 +205,22 @@ def test_a_mission_without_a_worker_says_so(team: Team, inbox: Inbox, clock: Sto
     item = only(inbox, RequestKind.WORKER)
     assert (item.mission, "punchlist worker" in item.question) == (team.slug, True)
     inbox.answer(ANN, str(item.number), "acknowledge")
+    assert inbox.list() == []
+
+
+@pytest.mark.spec("I3", "M10")
+@pytest.mark.parametrize("chat", ["mission", "pillar", "todos"])
+def test_a_message_to_a_mission_without_a_cadence_needs_a_worker(store: Store, clock: StoppedClock, chat: str) -> None:
+    team, inbox = developer_experience(store, cadence={}), inbox_of(store)
+    developer_experience(store, "another", cadence={})
+    clock.advance(hours=1)
+    assert inbox.list() == []
+    build = team.pillars[BUILD]
+    chats = {"pillar": build.conversation_id, "todos": build.todo_conversation_id}
+    scope = Scope(chats.get(chat, team.mission.conversation_id), ANN.actor)
+    message = MessageQueue(store, Conversations(store)).add(scope, "Hello?")
+    assert (only(inbox, RequestKind.WORKER).mission, len(inbox.list())) == (team.slug, 1)
+    MessageQueue(store, Conversations(store)).withdraw(scope, message.id)
     assert inbox.list() == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
+from tests.conftest import StoppedClock
 from tests.contract.missions import Team, developer_experience
 
 from punchlist.audit.check import check
@@ -17,11 +18,13 @@ from punchlist.missions.todos.claims import MissionClaims, run_holder
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.runs import service as run_service
 from punchlist.runs.model import Run, RunKind
-from punchlist.runs.queue import RunQueue
+from punchlist.runs.queue import RunNotOwned, RunQueue
+from punchlist.runs.workers import WorkerRegistration
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 
 DEAD: Final = "99999999:1:gone"
+ELSEWHERE: Final = "another-host:4711:99"
 
 
 @pytest.fixture
@@ -80,6 +83,32 @@ def test_a_stop_of_a_run_whose_worker_died_ends_its_claim(team: Team, monkeypatc
     assert MissionRuns(team.store).stop(team.person, run.id, "enough").status == "stopped"
     assert holder(team, todo) is None
     assert [asked.kind for asked in Escalations(team.store).list()] == ["review"]
+
+
+@pytest.mark.spec("M11", "X7")
+@pytest.mark.parametrize("registered", [True, False], ids=["with a row", "without a row"])
+def test_a_stop_of_a_run_whose_worker_on_another_host_is_gone_takes_effect_at_once(
+    team: Team, clock: StoppedClock, registered: bool
+) -> None:
+    todo, run = started(team)
+    registration = WorkerRegistration(team.store, ELSEWHERE, 4)
+    if registered:
+        registration.renew()
+    queue = owned(team, run, ELSEWHERE)
+    claim(team, run)
+    runs = MissionRuns(team.store)
+    clock.advance(minutes=2)
+    if registered:
+        # It lives, so it carries the stop out itself.
+        registration.renew()
+        assert (runs.stop(team.person, run.id, "enough").status, runs.get(run.id).wish) == ("running", "stop")
+        clock.advance(seconds=61)
+    assert runs.stop(team.person, run.id, "enough").status == "stopped"
+    assert holder(team, todo) is None
+    assert [asked.kind for asked in Escalations(team.store).list()] == ["review"]
+    with pytest.raises(RunNotOwned):
+        queue.get_owned(run.id)
+    assert check(team.store, SCHEMA_VERSION).problems == []
 
 
 @pytest.mark.spec("X3")

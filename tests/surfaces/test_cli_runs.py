@@ -143,6 +143,18 @@ def test_a_person_pauses_resumes_redirects_and_stops_a_run(punchlist: Cli, run: 
         assert "is stopped" in done.stderr
 
 
+def test_a_stopped_run_does_not_promise_that_its_agent_gets_a_message(punchlist: Cli, run: Run, book: RunQueue) -> None:
+    end = run.id[-8:]
+    assert runs(punchlist, "redirect", end, "Use SWC.") == f"Run {end} is queued; its agent will receive the message.\n"
+    told = runs(punchlist, "stop", end)
+    assert told == f"Run {end} is stopped; its agent has not received your message.\n"
+    assert "Message for its agent, not delivered\n  Use SWC.\n" in runs(punchlist, "show", end)
+    assert runs(punchlist, "resume", end) == f"Run {end} is queued; its agent will receive the message.\n"
+    begin(book, run)
+    told = runs(punchlist, "stop", end)
+    assert told == f"Run {end} is running, to be stopped; its agent has not received your message.\n"
+
+
 def test_a_failed_run_is_tried_again(punchlist: Cli, run: Run, book: RunQueue) -> None:
     begin(book, run)
     book.fail(run.id, "No model.")

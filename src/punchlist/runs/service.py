@@ -11,6 +11,7 @@ from punchlist.conversations.service import MAX_TITLE_LENGTH
 from punchlist.conversations.service import end_turn as end_conversation_turn
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.kernel import text
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.events import Change, compact_encoder
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
@@ -18,6 +19,7 @@ from punchlist.kernel.processes import is_running
 from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import OPEN, OWNED, RUN, ControlRequest, RunAction, RunStatus
 from punchlist.runs.model import Run, RunKind, append_text
+from punchlist.runs.workers import alive_since, last_seen
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition
@@ -100,7 +102,7 @@ def stop_for_todo(tx: Transaction, scope: Scope, todo_id: str, reason: str) -> N
 
 def request_control(tx: Transaction, scope: Scope, run: Run, reason: str, **changes: Any) -> Run:
     """Record a request to the owner of a locked run. A run without a live owner stops at once."""
-    if changes.get("wish") is ControlRequest.STOP and (run.status not in OWNED or _owner_is_dead(run)):
+    if changes.get("wish") is ControlRequest.STOP and (run.status not in OWNED or _owner_is_dead(tx, run)):
         end_turn(tx, scope, run, reason)
         ended = {"wish": None, "why": reason, "ended_at": tx.now(), "executor": None}
         return advance_run(tx, scope, run, RunAction.STOP, reason, **ended)
@@ -117,8 +119,12 @@ def end_turn(tx: Transaction, scope: Scope, run: Run, why: str) -> None:
         end_conversation_turn(tx, turn_scope, turn, text.excerpt(f"cancelled: {why}", MAX_TITLE_LENGTH))
 
 
-def _owner_is_dead(run: Run) -> bool:
-    return run.executor is None or is_running(run.executor) is False
+def _owner_is_dead(tx: Transaction, run: Run) -> bool:
+    """Also when its worker, perhaps on another machine, has not been seen for long. If it wakes up, it is refused."""
+    if run.executor is None or is_running(run.executor) is False:
+        return True
+    seen_at = last_seen(tx, run.executor)
+    return (seen_at or run.changed_at) <= alive_since(parse_timestamp(tx.now()))
 
 
 class Runs:

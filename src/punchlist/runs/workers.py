@@ -28,6 +28,12 @@ def live_workers(tx: Transaction, now: datetime) -> list[WorkerRecord]:
     return [worker for worker in found if is_running(worker.id) is not False]
 
 
+def last_seen(tx: Transaction, id: str) -> str | None:
+    """When a worker renewed its row; None without a row, which is deleted days after the last renewal."""
+    worker = worker_repository.find(tx, id)
+    return worker.seen_at if worker is not None else None
+
+
 class WorkerRegistration:
     """The row of one worker."""
 

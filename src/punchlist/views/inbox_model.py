@@ -28,7 +28,7 @@ class RequestKind(StrEnum):
     BUDGET = "budget"
     """A mission or a todo has used up its budget."""
     WORKER = "worker"
-    """A mission has work, and no worker is alive."""
+    """A mission has work or a message of a person, and no worker is alive."""
 
 
 class InboxAction(StrEnum):

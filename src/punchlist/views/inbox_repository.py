@@ -74,13 +74,19 @@ _OPEN_FAILURE: Final = (
 )
 _LAST_SEEN: Final = "coalesce((SELECT max(seen_at) FROM workers), '')"
 _WITHOUT_WORKER: Final = f"CASE WHEN {_LAST_SEEN} > missions.created_at THEN {_LAST_SEEN} ELSE missions.created_at END"
+_IN_CHAT_OF_MISSION: Final = (
+    "(conversation_id = missions.conversation_id OR EXISTS (SELECT 1 FROM pillars "
+    "WHERE pillars.mission_id = missions.id "
+    "AND queued_messages.conversation_id IN (pillars.conversation_id, pillars.todo_conversation_id)))"
+)
 # A quote inside a text is escaped in JSON, so a text cannot match.
 _NEEDS_WORKER: Final = (
     "missions.status = 'active' AND missions.paused_at IS NULL "
     f"AND {_WITHOUT_WORKER} <= :alone_since "
     "AND NOT EXISTS (SELECT 1 FROM workers WHERE workers.ended_at IS NULL AND workers.seen_at > :alive_since) "
     """AND (missions.json_config LIKE '%"cron":"%' """
-    "OR EXISTS (SELECT 1 FROM runs WHERE runs.mission_id = missions.id AND runs.ended_at IS NULL))"
+    "OR EXISTS (SELECT 1 FROM runs WHERE runs.mission_id = missions.id AND runs.ended_at IS NULL) "
+    f"OR EXISTS (SELECT 1 FROM queued_messages WHERE status = 'queued' AND {_IN_CHAT_OF_MISSION}))"
 )
 _WORKER_ID: Final = f"'worker-' || missions.slug || '-' || {_WITHOUT_WORKER}"
 

@@ -127,7 +127,7 @@ def _lines(services: Services, run: Run, approvals: list[StoredApproval]) -> Ite
     usage = RunUsage(1, run.input_tokens, run.output_tokens, run.cost, run.seconds, run.calls)
     yield f"  used      {format_usage(usage)}"
     if run.message is not None:
-        yield "\nMessage for its agent, not delivered yet"
+        yield f"\nMessage for its agent, not delivered{' yet' if run.ended_at is None else ''}"
         yield from (f"  {line}" for line in visible_block(run.message).splitlines())
     if run.result:
         yield "\nResult"
@@ -181,8 +181,15 @@ def _control(cli: CliContext, run: str, action: Callable[[Runs, Scope, str], Run
     refuse_for_agents("mission runs")
     services = cli.services()
     after = action(services.runs, cli.user_scope(services), services.runs.find(run).id)
-    note = "; its agent will receive the message" if after.message is not None else ""
-    cli.show(after.as_json(), f"Run {after.id[-8:]} is {_state(after)}{note}.")
+    cli.show(after.as_json(), f"Run {after.id[-8:]} is {_state(after)}{_message_note(after)}.")
+
+
+def _message_note(run: Run) -> str:
+    if run.message is None:
+        return ""
+    if run.ended_at is not None or run.wish == "stop":
+        return "; its agent has not received your message"
+    return "; its agent will receive the message"
 
 
 # --- costs ------------------------------------------------------------------------------------------------

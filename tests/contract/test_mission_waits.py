@@ -14,6 +14,7 @@ from tests.contract.mission_office import Office, call, has_results, last_words,
 from tests.contract.missions import BUILD
 
 from punchlist.conversations.message_queue import MessageQueue
+from punchlist.engine.workflows.execute import MAX_FOLLOW_UPS
 from punchlist.kernel.clock import timestamp
 from punchlist.missions.model import MissionScope
 from punchlist.missions.planning.retries import DELAYS
@@ -72,6 +73,39 @@ def test_a_todo_waits_for_its_delegated_work_and_continues_with_the_result(offic
     assert agents.index("coder") < agents.index("mission-lead"), "the Lead reviews after the result has arrived"
     reviews = [request for agent, request in ours.asked if agent == "mission-lead"]
     assert "The build takes 72 seconds." in last_words(reviews[0])
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.spec("M8", "M9")
+def test_no_review_starts_while_delegated_work_runs_however_often_an_owner_delegates(office: Open) -> None:
+    def answers(agent: str, request: ModelRequest) -> Reply:
+        if agent == "coder":
+            return Reply("It takes 72 seconds.")
+        if agent == "mission-lead":
+            if not has_results(request):
+                (work,) = [run for run in ours.services.runs.for_todo(todo.id) if run.kind is RunKind.EXECUTE]
+                delegated = [run for run in ours.services.runs.for_todo(todo.id) if run.kind is RunKind.DELEGATE]
+                reviews.append((last_words(request), Counter(run.status for run in delegated)))
+                assert work.status is RunStatus.RUNNING
+            return complete(ours, request)
+        if has_results(request):
+            return Reply("A coder measures.")
+        turns.append(last_words(request))
+        delegation = {"type": "coder", "mission": f"Measure it, time {len(turns)}.", "async": True}
+        return call("delegate", **delegation)
+
+    turns: list[str] = []
+    reviews: list[tuple[str, Counter[RunStatus]]] = []
+    ours = office(answers)
+    todo = ours.team.todo_in(TodoStatus.IN_PROGRESS, "Measure the build")
+    ours.work()
+    assert ours.team.todos.get(todo.id).status is TodoStatus.COMPLETED
+    ((asked, delegated),) = reviews
+    assert delegated == {RunStatus.DONE: MAX_FOLLOW_UPS + 1}
+    assert len(turns) == MAX_FOLLOW_UPS + 1
+    assert "Report now, with these results." in turns[-1]
+    assert "Report now" not in turns[-2]
+    assert "It takes 72 seconds." in asked.partition("Results that arrived after this report:")[2]
 
 
 @pytest.mark.spec("M8")

@@ -44,7 +44,7 @@ from punchlist.runs.model import DELEGATED_WORK, Run, RunKind
 from punchlist.storage.async_bridge import run_in_thread
 
 MAX_FOLLOW_UPS: Final = 10
-"""How often an owner gets the results of its delegations within one round."""
+"""How often an owner gets the results of its delegations within one round. Later ones are for the review."""
 
 
 class _TodoState(TypedDict):
@@ -69,11 +69,15 @@ async def execute(run: Run, context: WorkflowContext) -> str:
         if report is None:
             async with keep_renewed(run, context, claim["fence"]):
                 report, turn_id = await _work(run, context, f"{number}", mission, pillar, todo["text"])
-                for more in range(1, MAX_FOLLOW_UPS + 1):
+                for more in range(1, MAX_FOLLOW_UPS + 2):
                     results = await _await_delegations(run, context, f"{number}.{more}", delegations)
                     if not results:
                         break
-                    request = await _results_request(run, context, results)
+                    if more > MAX_FOLLOW_UPS:
+                        # No review while delegated work runs, and no further turn.
+                        report = prompts.report_with_results(report, results)
+                        break
+                    request = await _results_request(run, context, results, last=more == MAX_FOLLOW_UPS)
                     report, turn_id = await _work(run, context, f"{number}.{more}", mission, pillar, request)
         review = await _review(run, context, number, mission, pillar, report, turn_id)
         status = await context.step(f"seen.{number}", lambda: _status(run, context))
@@ -114,9 +118,10 @@ async def _read_todo(run: Run, context: WorkflowContext, number: int) -> _TodoSt
     return await context.step(f"look.{number}", read)
 
 
-async def _results_request(run: Run, context: WorkflowContext, results: list[tuple[str, str]]) -> str:
+async def _results_request(run: Run, context: WorkflowContext, results: list[tuple[str, str]], *, last: bool) -> str:
     todo = await _todo(run, context)
-    return prompts.results_text(todo, results, await context.call(todo_context, context.services.store, todo))
+    about = await context.call(todo_context, context.services.store, todo)
+    return prompts.results_text(todo, results, about, last=last)
 
 
 async def _todo(run: Run, context: WorkflowContext) -> MissionTodo:

@@ -255,14 +255,30 @@ def feedback_text(todo: MissionTodo, feedback: str, earlier: Sequence[str] = (),
     return "\n\n".join(parts)
 
 
-def results_text(todo: MissionTodo, results: Sequence[tuple[str, str]], context: str = "") -> str:
-    """The results of the work that the owner delegated without waiting, as (agent, result)."""
-    parts = [f"Results for: {_sentence(todo.title)}"]
-    parts += [f"{_line(agent)}:\n{block_quote(text)}" for agent, text in results]
+def results_text(
+    todo: MissionTodo, results: Sequence[tuple[str, str]], context: str = "", *, last: bool = False
+) -> str:
+    """The results of the work that the owner delegated without waiting, as (agent, result).
+
+    `last`: the owner gets no further results in this round.
+    """
+    parts = [f"Results for: {_sentence(todo.title)}", *_quoted_results(results)]
     parts += [*_todo_parts(todo), *([context] if context else [])]
-    parts.append("Continue the work with these results and report back when done.")
+    if last:
+        parts.append("Report now, with these results. Results of further delegations go to the review, not to you.")
+    else:
+        parts.append("Continue the work with these results and report back when done.")
     parts.append(f"(TODO id {todo.id}. Your answer is your report.)")
     return "\n\n".join(parts)
+
+
+def report_with_results(report: str, results: Sequence[tuple[str, str]]) -> str:
+    """The owner's report for the review, with the results that arrived after it."""
+    return "\n\n".join([report, "Results that arrived after this report:", *_quoted_results(results)])
+
+
+def _quoted_results(results: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{_line(agent)}:\n{block_quote(text)}" for agent, text in results]
 
 
 def _todo_block(text: str) -> str:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import pytest
 from tests.conftest import StoppedClock
 from tests.contract.missions import Team, developer_experience
 
-from punchlist.agent.context import CHARACTERS_PER_TOKEN
 from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed, NotFound
+from punchlist.kernel.token_estimate import estimated_tokens
 from punchlist.missions import replay as mission_replay
 from punchlist.missions.directives import repository as directive_repository
+from punchlist.missions.directives import service as directives_service
 from punchlist.missions.directives.model import MAX_IN_FORCE, MAX_LENGTH
 from punchlist.missions.directives.service import Directives
-from punchlist.missions.planning.mission_state import bounded_state, mission_state
+from punchlist.missions.planning.mission_state import MAX_RECOMMENDATIONS, bounded_state, mission_state
+from punchlist.missions.recommendations.service import Recommendations
 from punchlist.storage.store import Store
 
 pytestmark = pytest.mark.spec("M17")
@@ -106,5 +111,47 @@ def test_the_state_is_bounded_and_directives_are_whole(team: Team, directives: D
     assert state.startswith(mission)
     assert state.count("x" * MAX_LENGTH) == MAX_IN_FORCE
     assert "A report of a long chat." in state
-    assert len(state) / CHARACTERS_PER_TOKEN <= 6_000
+    assert estimated_tokens(state) <= 6_000
     assert bounded_state("", "Short.") == "Short."
+
+
+CHINESE: Final = ("构建优先于其他工作请每天检查结果" * 40)[:499]
+"""Of about 499 tokens."""
+
+
+@pytest.mark.spec("M10", "M17")
+def test_directives_of_many_tokens_are_limited_together(team: Team, directives: Directives) -> None:
+    for _ in range(5):
+        directives.add(team.person, team.slug, CHINESE)
+    with pytest.raises(IllegalTransition, match=r"would have about 2,994 tokens; 2,500 is the limit.*Shorten it"):
+        directives.add(team.person, team.slug, CHINESE)
+    directives.end(team.person, team.slug, 1)
+    directives.add(team.person, team.slug, CHINESE)
+    state = mission_state(team.store, team.mission)
+    assert state.count(CHINESE) == 5
+    assert estimated_tokens(bounded_state(state, CHINESE * 100)) <= 5_000
+
+
+@pytest.mark.spec("M10")
+def test_directives_of_an_earlier_version_do_not_exceed_the_state(
+    team: Team, directives: Directives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(directives_service, "MAX_TOTAL_LENGTH", 10**9)
+        for _ in range(MAX_IN_FORCE):
+            directives.add(team.person, team.slug, CHINESE, until="2099-12-31T23:59:59Z")
+    state = mission_state(team.store, team.mission, decides=True)
+    assert estimated_tokens(state) <= 3_500
+    assert state.count("Ask a person for the rest") == MAX_IN_FORCE
+
+
+@pytest.mark.spec("M10")
+def test_recommendations_of_many_tokens_are_counted_instead_of_shown(team: Team) -> None:
+    recommendations = Recommendations(team.store)
+    for number in range(MAX_RECOMMENDATIONS):
+        recommendations.add(team.owner, team.slug, f"{number} {CHINESE}")
+    state = mission_state(team.store, team.mission, decides=True)
+    assert estimated_tokens(state) <= 2_000
+    shown = len(re.findall(r"^\d+\. ", state, re.MULTILINE))
+    assert 5 < shown < MAX_RECOMMENDATIONS
+    assert f"and {MAX_RECOMMENDATIONS - shown} more: read them with" in state

@@ -19,7 +19,6 @@ from tests.conftest import StoppedClock
 from tests.contract.missions import BUILD, Team, developer_experience
 
 from punchlist.agent.definitions import BUILT_IN, LEAD, OWNER
-from punchlist.agent.turn import estimated_tokens
 from punchlist.agent.turn_model import TurnRequest
 from punchlist.app import Services
 from punchlist.config import load
@@ -29,6 +28,7 @@ from punchlist.errors import IllegalTransition, InvalidInput, NotAllowed
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.events import SYSTEM
 from punchlist.kernel.text import visible
+from punchlist.kernel.token_estimate import estimated_tokens
 from punchlist.missions import chats
 from punchlist.missions.directives.model import MAX_IN_FORCE
 from punchlist.missions.directives.model import MAX_LENGTH as MAX_DIRECTIVE_LENGTH
@@ -99,7 +99,7 @@ def run_turn(
 
 def fill(team: Team, text: str, directives: int, recommendations: int, todos: int, posts: int) -> None:
     for number in range(directives):
-        with suppress(InvalidInput):
+        with suppress(InvalidInput, IllegalTransition):
             Directives(team.store).add(team.person, team.slug, f"{number} {text}"[:MAX_DIRECTIVE_LENGTH].strip())
     notes = Recommendations(team.store)
     for number in range(recommendations):
@@ -169,10 +169,14 @@ def check_bound(
         last = model.states[-1]
         held = Recommendations(store).list(team.slug)
         if agent == LEAD:
-            for view in held[:30]:
-                assert f"\n{view.recommendation.number}. " in last
-            if len(held) > 30:
-                assert f"and {len(held) - 30} more: read them with mission_recommendation_list, after=30" in last
+            numbers = [view.recommendation.number for view in held]
+            shown = next((number for number in range(30, 0, -1) if f"and {len(held) - number} more: read" in last), 30)
+            assert shown >= (30 if text.isascii() and "<" not in text else 7)
+            assert all(f"\n{number}. " in last for number in numbers[:shown])
+            if len(held) > shown:
+                assert (
+                    f"and {len(held) - shown} more: read them with mission_recommendation_list, after={shown}" in last
+                )
         if len(text * 50) > 25_000:
             assert "left out: too long" in last
     finally:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from punchlist.agent.definitions import LEAD, AgentDefinition
-from punchlist.agent.turn import estimated_tokens
 from punchlist.app import Services
 from punchlist.engine import turns, worker
 from punchlist.engine.workflows import cycle, execute
+from punchlist.kernel.token_estimate import estimated_tokens
 from punchlist.models.model import (
     CallReturn,
     FinishReason,

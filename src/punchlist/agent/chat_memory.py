@@ -3,7 +3,7 @@
     [summary of everything older] · turn · notice · turn · notice
 
 The agent sees its own turns, each as request and answer, and the notices for all. Nothing is cut by number: when they
-exceed `RECENT_LENGTH` characters, the older half is folded into the summary, which is stored, so that it changes seldom
+exceed `RECENT_LENGTH`, the older half is folded into the summary, which is stored, so that it changes seldom
 and the provider's cache holds. A chat without a stored summary, or with one that cannot be read, is summarised again
 from its start; a summary that cannot be stored is used and built again in the next turn.
 """
@@ -24,17 +24,18 @@ from punchlist.agent.chat_summary import (
     decode_summary,
     entries_to_fold,
 )
-from punchlist.agent.context import CHARACTERS_PER_TOKEN, message_length
+from punchlist.agent.context import message_length
 from punchlist.agent.earlier_turns import WINDOW_SHARE, turn_messages
 from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import ChatEntry
 from punchlist.conversations.service import Conversations
 from punchlist.errors import PunchlistError, StoreDamaged
 from punchlist.kernel.text import one_line
+from punchlist.kernel.token_estimate import CHARACTERS_PER_TOKEN
 from punchlist.models.model import Message, Reply, UserText
 
 RECENT_LENGTH: Final = 24_000
-"""Characters of the messages that stay as they are."""
+"""Weighted length of the messages that stay as they are."""
 SUMMARY_LENGTH: Final = 12_000
 MAX_PROMPT_LENGTH: Final = 500
 """Of a request that the program wrote: its data is outdated, the state of the mission is in every request."""

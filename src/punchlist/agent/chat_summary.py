@@ -77,7 +77,7 @@ class ChatSummary:
         )
 
     def text(self, limit: int) -> str:
-        """At most about `limit` characters; empty if nothing was folded."""
+        """Of about `limit` weighted length at most; empty if nothing was folded."""
         if not self.entries:
             return ""
         sections = [
@@ -133,7 +133,7 @@ class Span(NamedTuple):
 
 
 def entries_to_fold(spans: Sequence[Span], limit: int, before: int | None = None) -> int:
-    """How many of the oldest entries to fold: none while all are within `limit` characters, else down to half of it.
+    """How many of the oldest entries to fold: none while all are within `limit`, else down to half of it.
 
     The cut never lies inside an entry: notices are posted while a turn runs, so entries can overlap. Entries that
     reach `before`, the start of the current turn, are not folded.

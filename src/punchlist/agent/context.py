@@ -6,6 +6,8 @@ Only the end differs between two requests, so that providers can cache the prefi
 lists are always present, whatever has been compacted (T11). Compaction replaces the older messages of a long
 turn by a cumulative summary (C7), before the request that would fill the context window. Stored messages stay
 unchanged.
+
+Lengths are weighted (`kernel/token_estimate.py`), so that they are in proportion to tokens in every script.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any, Final
 
 from punchlist.agent.context_summary import ContextSummary
 from punchlist.kernel.events import compact_encoder
+from punchlist.kernel.token_estimate import CHARACTERS_PER_TOKEN, weighted_length
 from punchlist.models.model import CallReturn, Message, ModelRequest, Reply, ToolOffer, UserText
 
 RECENT_MESSAGES: Final = 12
@@ -31,7 +34,6 @@ RESULTS_SHARE: Final = 0.4
 """Of the context window: all results of one reply."""
 MIN_GAIN: Final = 0.05
 """Of the context window: what a compaction must remove. Each one costs the provider's cache."""
-CHARACTERS_PER_TOKEN: Final = 4
 MIN_RATE: Final = 0.125
 MAX_RATE: Final = 1.5
 """Bounds for the tokens of a character, if what the model reports does not fit the request."""
@@ -83,19 +85,17 @@ class ModelContext:
     summary: ContextSummary = field(default_factory=ContextSummary)
     _summary_text: str = ""
     _length: int = 0
-    """Characters of `messages`."""
+    """Of `messages`."""
     _state_length: int = 0
     _fixed_length: int = 0
     _measured_tokens: int = 0
     """Tokens of the last request with its reply, as the model reported them; 0 if it reported none."""
     _measured_length: int = 0
-    """The characters of that request and reply."""
+    """Of that request and reply."""
 
     def __post_init__(self) -> None:
-        offers = sum(
-            len(tool.name) + len(tool.description) + json_length(dict(tool.input_schema)) for tool in self.tools
-        )
-        self._fixed_length = len(self.system) + offers + sum(map(message_length, self.earlier))
+        self._fixed_length = weighted_length(self.system) + sum(map(offer_length, self.tools))
+        self._fixed_length += sum(map(message_length, self.earlier))
 
     def add(self, *messages: Message) -> None:
         results: list[CallReturn] = []
@@ -125,7 +125,7 @@ class ModelContext:
         self._length += sum(map(message_length, messages))
 
     def request(self, state: str) -> ModelRequest:
-        self._state_length = len(state)
+        self._state_length = weighted_length(state)
         first, rest = self.messages[:1], self.messages[1:]
         summary = [UserText(self._summary_text)] if self._summary_text else []
         messages = [*self.earlier, *first, *summary, *rest]
@@ -138,12 +138,12 @@ class ModelContext:
 
     @property
     def length(self) -> int:
-        """Characters of the request, without the state."""
-        return self._fixed_length + len(self._summary_text) + self._length
+        """Of the request, without the state."""
+        return self._fixed_length + weighted_length(self._summary_text) + self._length
 
     def tokens(self, state: str) -> int:
         """An estimate of the next request: from the tokens that the model reported last, and what was added since."""
-        length = self.length + len(state)
+        length = self.length + weighted_length(state)
         if not self._measured_tokens:
             return length // CHARACTERS_PER_TOKEN
         rate = min(max(self._measured_tokens / max(self._measured_length, 1), MIN_RATE), MAX_RATE)
@@ -165,7 +165,7 @@ class ModelContext:
         too_many = refused or len(self.messages) > self.compact_after
         if not too_many and (window is None or before < self.compact_at * window):
             return None
-        size = self.length + len(state)
+        size = self.length + weighted_length(state)
         per_token = size / max(before, 1)
         longest = None if window is None else int(window * RECENT_SHARE * per_token)
         kept = messages_to_keep(self.messages, min(RECENT_MESSAGES, self.compact_after // 2 - 2), longest)
@@ -211,22 +211,27 @@ def kept_messages(record: str) -> int | None:
 
 
 def json_length(value: Any) -> int:
-    return len(value) if isinstance(value, str) else len(_ENCODE(value))
+    return weighted_length(value if isinstance(value, str) else _ENCODE(value))
+
+
+def offer_length(tool: ToolOffer) -> int:
+    return len(tool.name) + weighted_length(tool.description) + json_length(dict(tool.input_schema))
 
 
 def message_length(message: Message) -> int:
-    """In characters, including reasoning."""
+    """Including reasoning."""
     match message:
         case Reply():
             calls = sum(len(call.tool) + json_length(call.arguments) for call in message.calls)
             parts = message.provider_parts.parts if message.provider_parts is not None else ()
-            return len(message.text) + calls + sum(len(part.text) + len(part.signature or "") for part in parts)
+            reasoning = sum(weighted_length(part.text) + len(part.signature or "") for part in parts)
+            return weighted_length(message.text) + calls + reasoning
         case UserText(text=text) | CallReturn(text=text):
-            return len(text)
+            return weighted_length(text)
 
 
 def messages_to_keep(messages: Sequence[Message], most: int, max_length: int | None) -> int:
-    """How many messages at the end stay: at most about `most`, of `max_length` characters together.
+    """How many messages at the end stay: at most about `most`, of `max_length` together.
 
     The last reply always stays with what follows it: the model has not read its results yet. The first message
     that stays is never a result, so that no call is separated from its result.
@@ -256,8 +261,9 @@ def shorten_results(results: Sequence[CallReturn], window: int | None) -> list[C
         return list(results)
     size = window * CHARACTERS_PER_TOKEN
     limit = int(size * RESULT_SHARE)
-    if sum(min(len(result.text), limit) for result in results) > size * RESULTS_SHARE:
-        limit = _fair_limit([len(result.text) for result in results], int(size * RESULTS_SHARE))
+    lengths = [weighted_length(result.text) for result in results]
+    if sum(min(length, limit) for length in lengths) > size * RESULTS_SHARE:
+        limit = _fair_limit(lengths, int(size * RESULTS_SHARE))
     return [_shortened(result, max(limit, _MIN_RESULT_LENGTH)) for result in results]
 
 
@@ -273,9 +279,11 @@ def _fair_limit(lengths: Sequence[int], total: int) -> int:
 
 
 def _shortened(result: CallReturn, limit: int) -> CallReturn:
-    text = result.text
-    if len(text) <= limit:
+    text, length = result.text, weighted_length(result.text)
+    if length <= limit:
         return result
+    # In characters of this text.
+    limit = limit * len(text) // length
     file = _FULL_TEXT.search(text)
     how = "with first_line and lines" if result.tool == "read_file" else "with narrower arguments"
     where = f"The full text is in {file[1]}" if file else f"Call {result.tool} again {how} to read it"

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from punchlist.agent.work_log import LIST_TOOLS, result_fields
 from punchlist.kernel.text import one_line, visible
+from punchlist.kernel.token_estimate import weighted_length
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall, UserText
 from punchlist.plan.lifecycle import PlanStatus
 
@@ -72,7 +73,7 @@ class ContextSummary:
         return builder.build(len(messages))
 
     def text(self, limit: int) -> str:
-        """At most about `limit` characters."""
+        """Of about `limit` weighted length at most."""
         sections = [
             SummarySection("Findings", [f"{source}: {found}" for source, found in self.findings.items()]),
             SummarySection("Failed", [f"{source}: {why}" for source, why in self.failures.items()]),
@@ -102,7 +103,7 @@ class SummarySection:
 
     @property
     def length(self) -> int:
-        return sum(len(line) + 3 for line in self.lines) + len(self.title)
+        return sum(weighted_length(line) + 3 for line in self.lines) + len(self.title)
 
     @property
     def text(self) -> str:
@@ -110,17 +111,17 @@ class SummarySection:
         return "\n".join([f"{self.title}:", *left_out, *(f"- {line}" for line in self.lines)])
 
     def shorten(self, over: int) -> int:
-        """Shorten the oldest lines until `over` characters are saved; returns what is still over."""
+        """Shorten the oldest lines until `over` is saved; returns what is still over."""
         for number, line in enumerate(self.lines):
             if over <= 0:
                 break
             self.lines[number] = one_line(line, _SHORT)
-            over -= len(line) - len(self.lines[number])
+            over -= weighted_length(line) - weighted_length(self.lines[number])
         return over
 
     def drop(self, over: int) -> int:
         while over > 0 and len(self.lines) > 1:
-            over -= len(self.lines.pop(0)) + 3
+            over -= weighted_length(self.lines.pop(0)) + 3
             self.dropped += 1
         return over
 

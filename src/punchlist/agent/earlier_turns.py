@@ -11,18 +11,19 @@ from itertools import groupby
 from typing import Final
 
 from punchlist.agent.answer import AnswerText
-from punchlist.agent.context import CHARACTERS_PER_TOKEN, message_length
+from punchlist.agent.context import message_length
 from punchlist.agent.continuation import Reason
 from punchlist.agent.resume import is_continuation, original_request
 from punchlist.agent.transcript import from_stored
 from punchlist.conversations.model import ChatEntry, StoredTurn
 from punchlist.kernel.text import one_line
+from punchlist.kernel.token_estimate import CHARACTERS_PER_TOKEN
 from punchlist.models.model import Message, Reply, UserText
 
 WINDOW_SHARE: Final = 0.1
 """Of the context window, for all earlier turns."""
 DEFAULT_LENGTH: Final = 40_000
-"""In characters, if the window is unknown."""
+"""If the window is unknown."""
 THE_SAME: Final = "[An earlier turn on the request below.]"
 MAX_TEXT_LENGTH: Final = 8_000
 """Of one request or answer."""

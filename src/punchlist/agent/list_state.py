@@ -17,6 +17,7 @@ from punchlist.conversations.model import TurnScope
 from punchlist.conversations.service import turn_stream
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.text import one_line, visible, without_tags
+from punchlist.kernel.token_estimate import clipped, weighted_length
 from punchlist.plan import repository as plan_repository
 from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.model import PlanSnapshot, TurnTodo, plan_stream
@@ -30,7 +31,7 @@ MAX_CONTEXT_LENGTH = 2_000
 MAX_REPORT_LENGTH = 200
 """Characters of a worker's report, of a check and of its output shown with their item."""
 MAX_STATE_LENGTH = 23_600
-"""Characters of the lists with the extra state: with a warning, the state of a request is under 6,000 tokens."""
+"""Weighted length of the lists with the extra state: with a warning, that of a request is under 6,000 tokens."""
 _LEFT_OUT = "… [left out: too long. list_todo has all items.]"
 
 
@@ -101,7 +102,7 @@ class TurnLists:
         state = self._cached()
         if self._extra_state is None or not (extra := self._extra_state()):
             return state
-        lists = _cut(state.text, MAX_STATE_LENGTH - len(extra) - 2)
+        lists = _cut(state.text, MAX_STATE_LENGTH - weighted_length(extra) - 2)
         return replace(state, text="\n\n".join(part for part in (lists, without_tags(extra)) if part))
 
     def _cached(self) -> ListState:
@@ -162,9 +163,9 @@ class TurnLists:
 
 def _cut(text: str, room: int) -> str:
     """The lines that fit, and a note if there are more."""
-    if len(text) <= room:
+    if weighted_length(text) <= room:
         return text
-    kept = text[: max(room - len(_LEFT_OUT) - 1, 0)].rpartition("\n")[0]
+    kept = clipped(text, room - weighted_length(_LEFT_OUT) - 1).rpartition("\n")[0]
     return f"{kept}\n{_LEFT_OUT}"
 
 

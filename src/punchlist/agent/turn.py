@@ -11,7 +11,7 @@ from typing import Final
 
 from punchlist.agent.answer import AnswerText, final_prompt, is_call_as_text, may_report, report_request
 from punchlist.agent.budget import TurnProgress
-from punchlist.agent.context import CHARACTERS_PER_TOKEN, state_text
+from punchlist.agent.context import state_text
 from punchlist.agent.continuation import (
     Continue,
     Exits,
@@ -46,6 +46,7 @@ from punchlist.errors import PunchlistError
 from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled, sleep_unless_cancelled
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import one_line, visible, visible_block
+from punchlist.kernel.token_estimate import CHARACTERS_PER_TOKEN, estimated_tokens
 from punchlist.models.model import (
     CallReturn,
     FinishReason,
@@ -67,11 +68,6 @@ MAX_PAUSE: Final = 60.0
 MAX_FAILURE_LENGTH: Final = 10_000
 """Of a provider's error."""
 OVERTIME: Final = "the time limit of the turn is reached"
-
-
-def estimated_tokens(text: str) -> int:
-    """About four characters each, for text whose tokens no provider has counted yet."""
-    return len(text) // CHARACTERS_PER_TOKEN
 
 
 def _too_many(call: RequestedCall, limit: int) -> CallReturn:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Final
 
-from punchlist.agent.context import CHARACTERS_PER_TOKEN
+from punchlist.agent.context import message_length, offer_length
+from punchlist.kernel.token_estimate import CHARACTERS_PER_TOKEN, weighted_length
 from punchlist.missions.budgets.repository import Spend
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.config.policy import limits_of
 from punchlist.missions.model import Mission
 from punchlist.models.model import (
-    CallReturn,
     Model,
     ModelInfo,
     ModelRefused,
@@ -21,7 +20,6 @@ from punchlist.models.model import (
     Reply,
     TextListener,
     Usage,
-    UserText,
 )
 from punchlist.storage.async_bridge import AsyncBridge
 
@@ -88,12 +86,5 @@ class BudgetedModel:
 
 
 def _estimated_tokens(request: ModelRequest) -> int:
-    characters = len(request.system)
-    for message in request.messages:
-        match message:
-            case UserText(text=text) | CallReturn(text=text):
-                characters += len(text)
-            case Reply(text=text, calls=calls):
-                characters += len(text) + sum(len(json.dumps(call.arguments, default=str)) for call in calls)
-    characters += sum(len(json.dumps(tool.input_schema, default=str)) + len(tool.description) for tool in request.tools)
-    return characters // CHARACTERS_PER_TOKEN
+    length = weighted_length(request.system) + sum(map(message_length, request.messages))
+    return (length + sum(map(offer_length, request.tools))) // CHARACTERS_PER_TOKEN

@@ -42,6 +42,7 @@ from typing import Any, Final, TypeVar
 from punchlist.errors import ConfigError
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import excerpt, json_type
+from punchlist.kernel.token_estimate import estimated_tokens
 from punchlist.models.model import (
     CallReturn,
     FinishReason,
@@ -150,7 +151,7 @@ class Rehearsal:
             for number, (tool, arguments) in enumerate(reply.calls)
         )
         finish = reply.finish or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
-        return Reply(text, calls, finish, Usage(reply.tokens, len(text) // 4, reply.cached_tokens))
+        return Reply(text, calls, finish, Usage(reply.tokens, estimated_tokens(text), reply.cached_tokens))
 
 
 async def _stream(text: str, seconds: float, on_text: TextListener) -> None:

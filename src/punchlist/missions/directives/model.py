@@ -7,10 +7,15 @@ from typing import Final, NamedTuple
 
 from punchlist.kernel.events import Role
 from punchlist.kernel.lifecycle import NEW, Lifecycle
+from punchlist.kernel.text import visible, without_tags
+from punchlist.kernel.token_estimate import weighted_length
 
 MAX_LENGTH: Final = 500
 MAX_IN_FORCE: Final = 20
 """Of one mission at a time: all of them are in every request to its agents."""
+MAX_TOTAL_LENGTH: Final = MAX_IN_FORCE * MAX_LENGTH
+"""The weighted length of all that hold, about 2,500 tokens. Only other scripts than ASCII reach it before the limits
+above: each of their characters is about a token."""
 
 
 class DirectiveStatus(StrEnum):
@@ -45,3 +50,8 @@ class Directive(NamedTuple):
     created_by: str
     created_at: str
     ended_at: str | None = None
+
+
+def shown_length(content: str) -> int:
+    """The weighted length of a directive as agents get it."""
+    return weighted_length(without_tags(visible(content)))

@@ -7,6 +7,7 @@ request, so their number and length are limited.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from datetime import datetime
 
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
@@ -14,6 +15,7 @@ from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt, line_problem, visible
+from punchlist.kernel.token_estimate import CHARACTERS_PER_TOKEN
 from punchlist.missions.changes import find_mission, lock_mission
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.directives import repository as directive_repository
@@ -21,8 +23,10 @@ from punchlist.missions.directives.model import (
     DIRECTIVE,
     MAX_IN_FORCE,
     MAX_LENGTH,
+    MAX_TOTAL_LENGTH,
     Directive,
     DirectiveAction,
+    shown_length,
 )
 from punchlist.missions.model import Mission, MissionScope
 from punchlist.missions.todos.deadlines import is_overdue, parse_deadline
@@ -47,11 +51,7 @@ class Directives:
             write = lock_mission(tx, scope, mission_slug)
             now = parse_timestamp(tx.now())
             holds_until = _parse_end(until, write.mission, now) if until is not None else None
-            if len(in_force(tx, write.mission, now)) >= MAX_IN_FORCE:
-                raise IllegalTransition(
-                    f"Mission {mission_slug!r} has {MAX_IN_FORCE} directives, the limit. End one first, with "
-                    f"`punchlist mission directive end {mission_slug} N`."
-                )
+            _check_room(in_force(tx, write.mission, now), text, mission_slug)
             earlier = directive_repository.all_in_mission(tx, write.mission.id)
             directive = Directive(
                 id=new_id(),
@@ -101,6 +101,19 @@ def in_force(tx: Transaction, mission: Mission, now: datetime) -> builtins.list[
     zone = cadence_of(mission).timezone
     directives = directive_repository.open_in_mission(tx, mission.id)
     return [directive for directive in directives if not is_overdue(directive.holds_until, zone, now)]
+
+
+def _check_room(holding: Sequence[Directive], text: str, mission_slug: str) -> None:
+    end_one = f"End one first, with `punchlist mission directive end {mission_slug} N`."
+    if len(holding) >= MAX_IN_FORCE:
+        raise IllegalTransition(f"Mission {mission_slug!r} has {MAX_IN_FORCE} directives, the limit. {end_one}")
+    total = sum(map(shown_length, (text, *(directive.content for directive in holding))))
+    if total > MAX_TOTAL_LENGTH:
+        tokens, limit = total // CHARACTERS_PER_TOKEN, MAX_TOTAL_LENGTH // CHARACTERS_PER_TOKEN
+        raise IllegalTransition(
+            f"The directives of mission {mission_slug!r} would have about {tokens:,} tokens; {limit:,} is the limit, "
+            f"because they are in every request. Shorten it. {end_one}"
+        )
 
 
 def _parse_end(until: str, mission: Mission, now: datetime) -> str:

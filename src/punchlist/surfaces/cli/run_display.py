@@ -17,6 +17,7 @@ from punchlist.agent.list_state import ListItem
 from punchlist.agent.turn_model import TurnResult
 from punchlist.checklist.render import MAX_LINES_PER_ITEM
 from punchlist.kernel.text import one_line, visible
+from punchlist.kernel.token_estimate import CHARACTERS_PER_TOKEN, weighted_length
 from punchlist.models.model import REPLY_BROKEN
 from punchlist.surfaces.cli import run_lines
 from punchlist.surfaces.cli.context import echo, supports_ansi, supports_color, terminal_height, terminal_width
@@ -32,7 +33,6 @@ MAX_TASKS: Final = 15
 MAX_RUNNING: Final = 3
 _AROUND: Final = 8
 """Lines for the frame, the status line and a few events."""
-_CHARACTERS_PER_TOKEN: Final = 4
 _REDRAW_AFTER: Final = 0.25
 """Seconds without text after which the live lines are drawn below it."""
 
@@ -180,7 +180,7 @@ class RunDisplay(RunOutput):
 
     def _stream(self, text: str) -> None:
         turn = self._turn
-        turn.streamed += len(text)
+        turn.streamed += weighted_length(text)
         turn.text_at = self._now()
         if text == REPLY_BROKEN:
             turn.streamed = 0
@@ -237,7 +237,7 @@ class RunDisplay(RunOutput):
         now, columns = self._now(), terminal_width()
         lines = self._box(columns) if turn.items else []
         lines += [fit_line(call.line(now, columns), columns - 1) for call in list(turn.running.values())[:MAX_RUNNING]]
-        tokens = turn.tokens + turn.streamed // _CHARACTERS_PER_TOKEN
+        tokens = turn.tokens + turn.streamed // CHARACTERS_PER_TOKEN
         auto = run_lines.auto_text(turn.continued, turn.limit)
         lines.append(run_lines.status_line(self._frame, now - turn.started_at, tokens, turn.cost, auto, columns))
         self._area.draw([run_lines.paint(line) for line in lines] if self._color else lines)

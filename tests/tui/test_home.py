@@ -138,6 +138,19 @@ async def test_a_list_that_no_agent_has_worked_on_is_on_home(services: Services)
 
 
 @pytest.mark.spec("W9")
+async def test_the_conversation_that_was_left_is_selected_on_home(services: Services) -> None:
+    for session in ("bread", "milk"):
+        services.todos.add(Backend(services).scope(session), [f"Buy {session}"], reason="test")
+    async with opened(services, session="bread") as stage:
+        await stage.until(lambda: "Buy bread" in stage.text)
+        await stage.pilot.press("ctrl+b")
+        await stage.until(lambda: isinstance(stage.app.screen, HomeScreen) and "Buy milk" in stage.text)
+        home = stage.app.screen
+        assert isinstance(home, HomeScreen)
+        await stage.until(lambda: home.row is not None and home.row.session == "bread", 10)
+
+
+@pytest.mark.spec("W9")
 async def test_a_turn_that_waits_for_approval_is_on_home_once(services: Services, project: Path) -> None:
     (project / "a.py").write_text("one = 1\n")
     call = {"tool": "edit_file", "arguments": {"path": "a.py", "old": "one = 1", "new": "one = 2"}}

@@ -197,8 +197,10 @@ class PunchlistApp(TerminalApp):
             self.push_screen(ConversationScreen(id, at))
 
     def action_home(self) -> None:
-        if self.conversation is not None:
+        if (conversation := self.conversation) is not None:
             self.pop_screen()
+            if isinstance(self.screen, HomeScreen):
+                self.screen.returned_from(conversation.session)
 
     def show_waiting(self, count: int) -> None:
         """Show in the window's title how many requests wait."""

@@ -53,6 +53,8 @@ class HomeScreen(DataScreen):
         self._state: HomeState | None = None
         self._refresh: Refresh[HomeState] | None = None
         self._error = ""
+        self._left: str | None = None
+        """The session of the conversation that was just left: its row is selected with the next load."""
 
     def compose(self) -> ComposeResult:
         yield TooSmall()
@@ -70,6 +72,9 @@ class HomeScreen(DataScreen):
         # Neither the start nor the end of a process is an event.
         self.set_interval(LIVENESS_SECONDS, self.data_changed)
 
+    def returned_from(self, session: str) -> None:
+        self._left = session
+
     def data_changed(self) -> None:
         if self._refresh is not None:
             self._refresh.request()
@@ -81,6 +86,7 @@ class HomeScreen(DataScreen):
         self._state = state
         self.app.show_waiting(state.waiting)
         self.redraw()
+        self._left = None
         self.query_one(Peek).update(self.row, state)
 
     def _fail(self, message: str) -> None:
@@ -113,7 +119,10 @@ class HomeScreen(DataScreen):
         rows.clear_options()
         rows.add_options(options)
         ids = [option.id for option in options]
-        if current is not None and current.id in ids:
+        left = next((row.id for row in state.rows if row.session == self._left), None)
+        if self._left is not None and left in ids:
+            rows.highlighted = ids.index(left)
+        elif current is not None and current.id in ids:
             rows.highlighted = ids.index(current.id)
         else:
             rows.highlighted = next((place for place, option in enumerate(options) if not option.disabled), None)

@@ -104,15 +104,17 @@ def in_force(tx: Transaction, mission: Mission, now: datetime) -> builtins.list[
 
 
 def _check_room(holding: Sequence[Directive], text: str, mission_slug: str) -> None:
-    end_one = f"End one first, with `punchlist mission directive end {mission_slug} N`."
+    end = f"with `punchlist mission directive end {mission_slug} N`"
     if len(holding) >= MAX_IN_FORCE:
-        raise IllegalTransition(f"Mission {mission_slug!r} has {MAX_IN_FORCE} directives, the limit. {end_one}")
+        raise IllegalTransition(
+            f"Mission {mission_slug!r} has {MAX_IN_FORCE} directives, the limit. End one first, {end}."
+        )
     total = sum(map(shown_length, (text, *(directive.content for directive in holding))))
     if total > MAX_TOTAL_LENGTH:
         tokens, limit = total // CHARACTERS_PER_TOKEN, MAX_TOTAL_LENGTH // CHARACTERS_PER_TOKEN
         raise IllegalTransition(
             f"The directives of mission {mission_slug!r} would have about {tokens:,} tokens; {limit:,} is the limit, "
-            f"because they are in every request. Shorten it. {end_one}"
+            f"because they are in every request. Shorten it, or end another one {end}."
         )
 
 

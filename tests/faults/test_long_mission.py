@@ -194,7 +194,8 @@ class LongMission:
         while not self._is_made_up_for(day):
             assert self.clock() < self.tick(day) + 2 * WITHIN, self._why_not(day)
             self.clock.move_to(self.clock() + timedelta(minutes=3))
-            self._let_workers_look(2)
+            # Passes that began before the clock moved count as well.
+            self._let_workers_look(5)
             until(self._is_at_rest, partial(self._why_not, day), PATIENCE)
         self.outages.append(self.clock() - self.tick(day))
 

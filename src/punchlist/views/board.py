@@ -196,9 +196,9 @@ def _waits(tx: Transaction, mission: Mission, runs: Mapping[str, Run], page: Tod
             for blocker in page.blocked_by.get(todo.id, ()):
                 title = titles.get(blocker) or view_repository.title_of(tx, blocker) or blocker
                 waits.setdefault(todo.id, []).append(CardWait("todo", blocker, f"blocked by “{title}”"))
-    for escalation in escalation_repository.unanswered(tx, mission.id):
-        wait = CardWait("escalation", escalation.id, escalation.question)
-        waits.setdefault(escalation.todo_id, []).append(wait)
+        # Those of the page only: a mission can have thousands.
+        for escalation in view_repository.unanswered_of_todo(tx, todo.id) if todo.id in page.escalated else ():
+            waits.setdefault(todo.id, []).append(CardWait("escalation", escalation.id, escalation.question))
     for request in view_repository.agent_requests(tx, mission_id=mission.id, todo_id="", most=MAX_REQUESTS):
         if request.todo_id is not None:
             waits.setdefault(request.todo_id, []).append(CardWait(request.kind, request.id, request.text))

@@ -122,10 +122,13 @@ class Inbox:
             return inbox_repository.open_ids(tx, pattern=f"%{escaped}", most=2, **_limits(self._store.clock()))
 
     def _selected(self, select: SelectAll[OpenRequest], **values: str) -> Sequence[InboxItem]:
-        # Requests without a number get one.
-        self._requests(0, 1)
+        self._services.approvals.expire_overdue()
         with self._store.read() as tx:
             found = select(tx, **values, most=MAX_LIMIT, **_limits(self._store.clock()))
+        if any(each.number is None for each in found):
+            self._requests(0, 1)
+            with self._store.read() as tx:
+                found = select(tx, **values, most=MAX_LIMIT, **_limits(self._store.clock()))
         # One by one: requests between these numbers are not read.
         return [item for each in found for item in self._read([each])]
 

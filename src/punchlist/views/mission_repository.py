@@ -117,6 +117,11 @@ escalations_of_todo: Final = SelectAll(
     Escalation._make,
     f"SELECT {columns(Escalation._fields)} FROM escalations WHERE todo_id = :todo_id ORDER BY asked_at, id",
 )
+unanswered_of_todo: Final = SelectAll(
+    Escalation._make,
+    f"SELECT {columns(Escalation._fields)} FROM escalations WHERE todo_id = :todo_id AND status <> 'answered' "
+    "ORDER BY asked_at, id",
+)
 messages_of_turn: Final = SelectAll(
     Message._make,
     f"SELECT {columns(Message._fields)} FROM messages WHERE turn_id = :turn_id AND position > :after "

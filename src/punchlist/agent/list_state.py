@@ -246,7 +246,8 @@ def _check_lines(verification: Verification) -> list[str]:
 
 
 def _in_full(todo: TurnTodo) -> list[str]:
-    lines = _check_lines(todo.verified())
+    # Most todos have no verification to decode.
+    lines = _check_lines(todo.verified()) if todo.verification is not None else []
     if todo.context:
         lines.append(f"context: {one_line(todo.context, MAX_CONTEXT_LENGTH)}")
     if todo.completion_criteria:

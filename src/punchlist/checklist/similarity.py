@@ -8,7 +8,8 @@ direction (“from A to B”, “from B to A”), and, where the text ends the t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
 _FILLERS: Final = frozenset({"an", "the", "all", "and", "or", "of", "to", "in", "on", "for", "with", "it", "its"})
@@ -84,7 +85,7 @@ def _stem(word: str) -> str:
     """One form of a word: of a name the name itself, of others without ending."""
     if len(word) == 1 or not _NAME_CHARACTERS.isdisjoint(word):
         return word
-    return _MEANINGS.get(stem := _without_ending(word), stem)
+    return _meanings().get(stem := _without_ending(word), stem)
 
 
 def _without_ending(word: str) -> str:
@@ -97,14 +98,18 @@ def _without_ending(word: str) -> str:
     return word[:-1] if len(word) > _MIN_STEM and word[-1] == word[-2] else word
 
 
-_MEANINGS: Final = {_without_ending(word): group[0] for group in _ONE_MEANING for word in group}
+@cache
+def _meanings() -> Mapping[str, str]:
+    return {_without_ending(word): group[0] for group in _ONE_MEANING for word in group}
 
 
 def _negated(words: Iterable[str]) -> bool:
-    return not _NEGATION_STEMS.isdisjoint(words)
+    return not _negation_stems().isdisjoint(words)
 
 
-_NEGATION_STEMS: Final = frozenset(_stem(word) for word in _NEGATIONS)
+@cache
+def _negation_stems() -> frozenset[str]:
+    return frozenset(_stem(word) for word in _NEGATIONS)
 
 
 def _directed_elsewhere(before: str, after: str) -> bool:

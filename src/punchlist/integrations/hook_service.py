@@ -126,7 +126,8 @@ class HookService(NativeListCopies):
         told = messages.goal_set(goal.criteria) if goal else ""
         if state.is_prepared:
             self._record(scope, TEXT, text or "…", {PROMPT_KEY: True}, turn=state.turn)
-            return _paragraphs(messages.plan_prepared(plan) if plan else "", told)
+            prepared = messages.plan_prepared(plan) if plan else ""
+            return _paragraphs(prepared, _changes_by_people(state, checklist_only=bool(plan)), told)
         request = NewMessage(MessageRole.USER.value, TEXT, text) if text else None
         try:
             self._conversations.begin_turn(scope, reason=NEW_PROMPT, request=request)
@@ -134,7 +135,7 @@ class HookService(NativeListCopies):
             # One of our own agents owns the turn.
             return ""
         unfinished = messages.plan_unfinished(plan, plans=self._lists != "checklist") if plan else ""
-        return _paragraphs(unfinished, told)
+        return _paragraphs(_changes_by_people(state), unfinished, told)
 
     def stop_requested(
         self,
@@ -307,7 +308,7 @@ class HookService(NativeListCopies):
         self, scope: Scope, state: SessionState, prompt: str, data: Mapping[str, Any] = MappingProxyType({})
     ) -> StopDecision:
         # Recorded as it is returned, so that it is recognised when the host reports it as a prompt.
-        prompt = without_tags(prompt)
+        prompt = without_tags(_paragraphs(_changes_by_people(state), prompt))
         marks = {FINGERPRINT_KEY: state.fingerprint, WORK_KEY: state.work}
         self._record(scope, CONTINUATION, prompt, {**marks, **data}, turn=state.turn)
         pause = self._agent.check_interval * 2.0 ** state.history.unchanged(state.fingerprint)
@@ -382,6 +383,16 @@ def _list_tools(lists: str | None) -> Sequence[str]:
 
 def _paragraphs(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
+
+
+def _changes_by_people(state: SessionState, *, checklist_only: bool = False) -> str:
+    """What people changed on the lists since a hook last told the agent (X9)."""
+    if not state.history.untold:
+        return ""
+    from punchlist.integrations.person_changes import person_changes
+
+    changes = person_changes(state.history.told, state.history.untold)
+    return messages.changed_by_people([each for each in changes if each.on_checklist or not checklist_only])
 
 
 def _last_request(turn_messages: Sequence[Message]) -> Message | None:

@@ -12,6 +12,7 @@ from punchlist.kernel.text import excerpt, quoted, visible_block
 if TYPE_CHECKING:
     from punchlist.integrations.host_evidence import ClaimedItem
     from punchlist.integrations.item_checks import CheckedItem
+    from punchlist.integrations.person_changes import PersonChange
     from punchlist.verification.model import Check, CheckResult
 
 GOAL_NOT_MET: Final = "the goal of this session is not met"
@@ -20,6 +21,8 @@ STILL_JUDGED: Final = "The judge has not decided yet whether the goal is met: `p
 _MAX_REQUEST_LENGTH: Final = 1_000
 _MAX_COMMAND_LENGTH: Final = 200
 _MAX_NAMED: Final = 10
+_MAX_CHANGES: Final = 5
+_MAX_TITLE_LENGTH: Final = 200
 _MAX_OUTPUT_LINES: Final = 30
 _MAX_OUTPUT_LENGTH: Final = 4_000
 
@@ -115,6 +118,30 @@ def items_dropped(items: Sequence[OpenItem]) -> str:
         f"You dropped these items from your list without finishing them: {named}{more}. They stay open until you send "
         "them again, or send them with status cancelled and a reason."
     )
+
+
+def changed_by_people(changes: Sequence[PersonChange]) -> str:
+    """What people changed on the agent's lists (X9); empty if they changed nothing."""
+    if not changes:
+        return ""
+    verbs = list(dict.fromkeys(change.verb for change in changes))
+    by_verb = sorted(changes, key=lambda change: verbs.index(change.verb))
+    parts, last_verb = list[str](), ""
+    for change in by_verb[:_MAX_CHANGES]:
+        parts.append(_changed_item(change) if change.verb == last_verb else f"{change.verb} {_changed_item(change)}")
+        last_verb = change.verb
+    if len(changes) > _MAX_CHANGES:
+        parts.append(f"{len(changes) - _MAX_CHANGES} more")
+    named = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+    # The plan is kept here only; of a checklist the agent has its own copy.
+    advice = " Bring your own list into line." if any(change.on_checklist for change in changes) else ""
+    return f"The user {named}.{advice}"
+
+
+def _changed_item(change: PersonChange) -> str:
+    title = quoted(excerpt(change.title, _MAX_TITLE_LENGTH))
+    is_reworded = change.verb == "reworded" and change.before
+    return f"{quoted(excerpt(change.before, _MAX_TITLE_LENGTH))} as {title}" if is_reworded else title
 
 
 def plan_prepared(shown: str) -> str:

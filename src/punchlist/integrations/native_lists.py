@@ -90,6 +90,32 @@ def merge_copy(
     return _single_in_progress([*_most_relevant(native, MAX_ITEMS - len(kept)), *kept])
 
 
+def keep_texts(native: Sequence[Mapping[str, Any]], reworded: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The native list with the texts of the items that people reworded, by the text that they replaced."""
+    left = dict(reworded)
+    kept = []
+    for item in native:
+        copy = left.pop(item["content"], {})
+        kept.append({**item, **{key: copy[key] for key in ("id", "content", "activeForm") if key in copy}})
+    return kept
+
+
+def keep_ended(native: Sequence[Mapping[str, Any]], ended: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The native list in which an open item is ended like the one of `ended` with the same text, each once."""
+    left: dict[str, list[Mapping[str, Any]]] = {}
+    for item in ended:
+        left.setdefault(item["content"], []).append(item)
+    for item in native:
+        if item["status"] not in OPEN and left.get(item["content"]):
+            left[item["content"]].pop(0)
+    kept = []
+    for item in native:
+        same = left.get(item["content"]) if item["status"] in OPEN else None
+        copy = same.pop(0) if same else {}
+        kept.append({**item, **{key: copy[key] for key in ("id", "status", "reason") if key in copy}})
+    return kept
+
+
 def completed_ids(
     native: Sequence[Mapping[str, Any]], previous: Sequence[Mapping[str, Any]], among: Collection[str]
 ) -> list[str]:

@@ -16,12 +16,13 @@ from punchlist.agent.list_state import ListState
 from punchlist.agent.message_kinds import CONTINUATION, REMINDER
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistItem
+from punchlist.checklist.repository import checklist_stream
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.model import Message, StoredTurn
 from punchlist.kernel.events import Event, Role
 from punchlist.kernel.processes import is_running
 from punchlist.plan.lifecycle import PlanStatus
-from punchlist.plan.model import TurnTodo
+from punchlist.plan.model import TurnTodo, plan_stream
 from punchlist.verification.model import Verification
 from punchlist.verification.output import failure_key
 
@@ -46,6 +47,7 @@ VERDICT_KEY: Final = "verdict"
 """A judge found that something is missing."""
 REVISION_KEY: Final = "revision"
 SESSION_KEY: Final = "host_session"
+_LIST_STREAMS: Final = (checklist_stream(""), plan_stream(""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,10 @@ class SessionHistory:
     """When which item was added that was completed already: the time and its id."""
     goal_keys: tuple[str, ...] = ()
     """The failures for which the agent was sent back to its goal since the last prompt, newest first."""
+    told: tuple[Event, ...] = ()
+    """The changes of the lists before the hooks last told the agent what people changed (X9); empty if `untold` is."""
+    untold: tuple[Event, ...] = ()
+    """The changes of the lists since; empty if none is by a person."""
 
     def unchanged(self, fingerprint: str) -> int:
         """The number of latest continuations in a row with this fingerprint of the lists."""
@@ -131,11 +137,41 @@ def read_history(events: Sequence[Event], session: str | None) -> SessionHistory
         tuple(_steps_to(events, ChecklistStatus.IN_PROGRESS, also_new=True)),
         tuple(_steps_to(events, ChecklistStatus.COMPLETED, only_new=True)),
         tuple(_goal_keys(events)),
+        *_untold_changes(events),
     )
 
 
 def _is_prompt(event: Event, data: dict[str, Any]) -> bool:
     return PROMPT_KEY in data or (event.action == TurnAction.BEGIN and event.reason == NEW_PROMPT)
+
+
+def _untold_changes(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
+    """The changes of the lists, divided where a hook last answered with text; empty if no person changed one since.
+
+    Changes from before the first agent are its lists, not changes of them.
+    """
+    untold: list[Event] = []
+    for index in reversed(range(len(events))):
+        if _is_of_list(events[index]):
+            untold.append(events[index])
+        elif _is_answered(events[index]):
+            break
+    else:
+        index = 0
+    if not any(is_by_person(event) for event in untold) or not any(is_by_agent(event) for event in events):
+        return (), ()
+    return tuple(event for event in events[:index] if _is_of_list(event)), tuple(reversed(untold))
+
+
+def _is_of_list(event: Event) -> bool:
+    return event.stream.startswith(_LIST_STREAMS)
+
+
+def _is_answered(event: Event) -> bool:
+    """The event of a hook that told the agent what people changed, or of a new session, which has no older list."""
+    data = event.payload()
+    kind = _message_kind(data)
+    return _is_prompt(event, data) or kind == SESSION_STARTED or (kind == CONTINUATION and FINGERPRINT_KEY in data)
 
 
 def _goal_keys(events: Sequence[Event]) -> Iterator[str]:

@@ -505,10 +505,14 @@ def test_a_pattern_or_a_path_is_never_an_option(agent: Agent, hostile: str, monk
     fake = agent.root / "rg"
     fake.write_text(f"#!{sys.executable}\nimport sys\nprint(*sys.argv[1:], sep='\\n')\n")
     fake.chmod(0o755)
-    put(agent, **{hostile.replace("/", "_"): b""})
+    folder = agent.root / hostile.replace("/", "_")
+    folder.mkdir()
     monkeypatch.setenv("PATH", str(agent.root))
-    told = agent.does("search_text", pattern=hostile, path=hostile.replace("/", "_")).splitlines()
-    assert told[-4:] == ["--regexp", hostile, "--", hostile.replace("/", "_")]
+    told = agent.does("search_text", pattern=hostile, path=folder.name).splitlines()
+    assert told[-4:] == ["--regexp", hostile, "--", "."]
+    (folder / "file").write_text(hostile)
+    monkeypatch.setenv("PATH", str(folder))
+    assert agent.does("search_text", pattern="--" if hostile == "--" else "-", path=f"{folder.name}/file")
 
 
 def test_both_searches_say_what_is_wrong_with_a_pattern(agent: Agent, engine: str) -> None:

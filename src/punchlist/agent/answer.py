@@ -15,6 +15,8 @@ from punchlist.models.model import CallReturn, Message, ModelRequest, Reply, Use
 
 SUBSTANTIAL: Final = 200
 """Characters from which a text beside list calls counts as a part of the answer: shorter ones announce the calls."""
+_REMARK: Final = 60
+"""Characters up to which a text before more reading is a remark and no report."""
 _NO_CHANGE: Final = LIST_TOOLS | {*READ_TOOLS}
 _CALL: Final = re.compile(r"(?:```(?:json)?|<tool_call>)?\s*(\{.*\})\s*(?:```|</tool_call>)?", re.DOTALL)
 _ANNOUNCEMENT: Final = re.compile(
@@ -42,8 +44,8 @@ def is_call_as_text(text: str, tools: Collection[str]) -> bool:
 class AnswerText:
     """Texts since the last work that can have changed anything.
 
-    A report that was written while an item was still unmarked is part of the answer, whatever is marked or read after
-    it, and whatever is said then.
+    A report that was written while an item was still unmarked is part of the answer, whatever is marked after it, and
+    whatever is said then. It is also kept when something is read after it, unless it is only a remark.
     """
 
     def __init__(self, text: str = "") -> None:
@@ -54,6 +56,8 @@ class AnswerText:
         works = any(call.tool not in LIST_TOOLS for call in reply.calls)
         if any(call.tool not in _NO_CHANGE for call in reply.calls):
             self._parts.clear()
+        elif works:
+            self._parts = [part for part in self._parts if len(part) >= _REMARK]
         text = reply.text.strip()
         if not text:
             return

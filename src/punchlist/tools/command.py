@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from punchlist.kernel import process_tree
@@ -108,10 +109,11 @@ async def run_program(
     input: bytes = b"",
     environment: Mapping[str, str] | None = None,
     success_codes: Sequence[int] = (0,),
+    folder: Path | None = None,
 ) -> ToolResult:
     """Run a program to its end or to its time limit; none of its processes outlives the call.
 
-    `environment` is ours without secrets, unless it is given.
+    `environment` is ours without secrets, and `folder` the root of the workspace, unless they are given.
     """
     file = output_file(running.output_folder, running.call_id) if running.output_folder else None
     output = BoundedOutput(file, running.output, redact)
@@ -121,7 +123,7 @@ async def run_program(
     try:
         ended = await run_process(
             arguments,
-            folder=workspace.root,
+            folder=folder or workspace.root,
             environment=without_secrets(os.environ) if environment is None else environment,
             mark=running.call_id,
             seconds=limit - notice,

@@ -301,6 +301,8 @@ def _entry(entry: os.DirEntry[str], folder: int) -> str:
 TIMEOUT: Final = 30.0
 MAX_MATCHES: Final = 500
 MAX_PATTERN_LENGTH: Final = 1_000
+_OPEN_FILES: Final = Path("/proc/self/fd")
+"""The files that a process has open, on Linux."""
 _PROGRAM: Final = Path(__file__).with_name("search_process.py")
 
 
@@ -320,13 +322,15 @@ def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> li
         _check_place(where, path)
         # Relative, so that results have the paths that the model uses.
         place = os.path.relpath(where, workspace.root) if where.is_relative_to(workspace.root) else str(where)
-        ripgrep = shutil.which("rg")
+        ripgrep = shutil.which("rg") if _OPEN_FILES.is_dir() and where.is_dir() else None
         if ripgrep is None:
             found = await _python(workspace, running, redact, {"search": pattern, "path": place, "limit": MAX_MATCHES})
+            prefix = ""
         else:
-            line = _ripgrep(ripgrep, pattern, place)
-            found = await run_program(line, workspace, running, TIMEOUT, redact, success_codes=(0, 1))
-        text = _first(re.sub(r"^\./", "", found.text.replace("\r\n", "\n"), flags=re.MULTILINE).rstrip("\n"))
+            found = await _ripgrep(ripgrep, pattern, workspace, where, path, running, redact)
+            prefix = "" if place == "." else f"{place}/"
+        printed = found.text.replace("\r\n", "\n")
+        text = _first(re.sub(r"^\./", lambda _: prefix, printed, flags=re.MULTILINE).rstrip("\n"))
         return ToolResult(text, output_file=found.output_file) if text else "No line matches."
 
     return [
@@ -335,12 +339,29 @@ def search_tools(workspace: Workspace, redact: Callable[[str], str] = str) -> li
     ]
 
 
-def _ripgrep(program: str, pattern: str, where: str) -> list[str]:
-    """Options that make ripgrep find what the Python search finds: no configuration, no ignore files."""
+async def _ripgrep(
+    program: str,
+    pattern: str,
+    workspace: Workspace,
+    where: Path,
+    path: str,
+    running: ToolContext,
+    redact: Callable[[str], str],
+) -> ToolResult:
+    """Options that make ripgrep find what the Python search finds: no configuration, no ignore files.
+
+    It starts in the folder that was opened step by step: a link that takes its place is not followed.
+    """
     exclude = ["--no-config", "--no-ignore", "--hidden", "--glob=!.*/", "--glob=!node_modules/", "--no-messages"]
     output = ["--line-number", "--no-heading", "--with-filename", "--color=never", "--sort=path", "--crlf"]
     limits = ["--max-columns=300", "--max-columns-preview", f"--max-count={MAX_MATCHES}"]
-    return [program, *exclude, *output, *limits, "--regexp", pattern, "--", where]
+    line = [program, *exclude, *output, *limits, "--regexp", pattern, "--", "."]
+    folder = workspace.open_folder(where, path)
+    try:
+        opened = _OPEN_FILES / str(folder)
+        return await run_program(line, workspace, running, TIMEOUT, redact, success_codes=(0, 1), folder=opened)
+    finally:
+        os.close(folder)
 
 
 async def _python(

@@ -33,11 +33,6 @@ PERSON = Scope("s", Actor(Role.PERSON, "ada"))
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def services(project: Path) -> Iterator[Services]:
     built = Services(load(cwd=project))
     yield built

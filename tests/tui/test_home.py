@@ -14,7 +14,6 @@ import pytest
 from tests.tui.stage import SESSION, Stage, opened, rehearsal
 
 from punchlist.app import Services
-from punchlist.config import load
 from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.home_rows import request_row
 from punchlist.surfaces.tui.home_screen import HomeScreen
@@ -31,19 +30,6 @@ for line in sys.stdin:
     command = [sys.executable, "-m", "punchlist", "hook", event, "--for", "claude-code"]
     print(subprocess.run(command, input=json.dumps(payload), text=True, capture_output=True).stdout.strip(), flush=True)
 """
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def services(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
-    monkeypatch.chdir(project)
-    built = Services(load(cwd=project))
-    yield built
-    built.close()
 
 
 class Host:

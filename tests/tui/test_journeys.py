@@ -25,11 +25,6 @@ START = {"tool": "start_todo", "arguments": {"todoId": "{{ created[0].id }}"}}
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def services(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
     monkeypatch.setattr(ApprovalPanel, "arm_seconds", 0.0)
     monkeypatch.chdir(project)

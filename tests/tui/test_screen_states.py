@@ -54,11 +54,6 @@ CALLS: Final = (
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 def services(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
     monkeypatch.setenv("COLORTERM", "truecolor")
     # All ages are `now`.

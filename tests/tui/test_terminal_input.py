@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,25 +13,11 @@ from tests.tui.test_terminal import application
 from textual import events
 
 from punchlist.app import Services
-from punchlist.config import load
 from punchlist.surfaces.tui.terminal_app import MAX_TOASTS
 from punchlist.surfaces.tui.terminal_driver import PASTE_END, PASTE_START, PasteParser
 
 pytestmark = pytest.mark.anyio
 LOG = "build \x1b[31mfailed\x1b[0m\nsecond line\n\x1b[Athird line"
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def services(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
-    monkeypatch.chdir(project)
-    built = Services(load(cwd=project))
-    yield built
-    built.close()
 
 
 def parsed(*reads: str) -> list[tuple[str, str]]:

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.tui.stage import SESSION, opened, rehearsal
 
 from punchlist.app import Services
-from punchlist.config import load
 from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.todo_panel import TodoPanel
 
 pytestmark = pytest.mark.anyio
 PLAN = {"calls": [{"tool": "create_todo", "arguments": {"items": [{"title": "Write notes"}, {"title": "Run it"}]}}]}
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def services(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
-    monkeypatch.chdir(project)
-    built = Services(load(cwd=project))
-    yield built
-    built.close()
 
 
 @pytest.mark.spec("W9", "X9")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,19 +21,6 @@ from punchlist.surfaces.tui.status_line import StatusValues, status_content
 pytestmark = pytest.mark.anyio
 PLAN = {"calls": [{"tool": "create_todo", "arguments": {"items": [{"title": "Write notes"}, {"title": "Run it"}]}}]}
 AGENT = Scope(SESSION, Actor(Role.SUPERVISOR, "supervisor"))
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def services(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
-    monkeypatch.chdir(project)
-    built = Services(load(cwd=project))
-    yield built
-    built.close()
 
 
 def said(services: Services) -> list[str]:

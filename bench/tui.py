@@ -171,11 +171,13 @@ def _changes(folder: Path, url: Path, rounds: int) -> Figure:
     scope, delays = Scope("changed", Actor(Role.PERSON, "bench")), []
     with closing(services), _chat(folder, url, "changed") as terminal:
         terminal.until("auto 0")
+        services.todos.add(scope, ["first"], reason="bench")
+        terminal.until("first")
         for number in range(rounds):
             # Not a multiple of any interval.
             terminal.read(0.3 + number % 7 / 100)
             terminal.forget()
-            services.todos.add(scope, [f"item-{number}"], reason="bench")
+            services.todos.edit(scope, "1", f"item-{number}", reason="bench")
             committed = perf_counter()
             delays.append(terminal.until(f"item-{number}") - committed)
     return Figure(

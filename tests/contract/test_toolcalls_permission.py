@@ -165,6 +165,24 @@ def test_always_for_a_prefix_allows_commands_that_begin_so_and_no_others(store: 
     run(scene())
 
 
+def test_always_for_an_exact_command_does_not_cover_what_its_input_says(store: Store) -> None:
+    async def scene() -> None:
+        async with Desk(store, Mode.DEFAULT) as desk:
+            await desk.waiting(request("shell", {"line": "ssh h sh"}))
+            await desk.say("a", ApprovalOutcome.PROCEED_ALWAYS_PREFIX, lifetime=RuleLifetime.PERMANENT)
+            await desk.over()
+        async with Desk(store, Mode.DEFAULT) as desk:
+            lines = ["ssh h sh", "ssh h sh <<< 'rm x'", "ssh h sh <<E\nrm x\nE", "echo rm x | ssh h sh", "ssh h sh < a"]
+            calls = await desk.waiting(*[request("shell", {"line": line}, f"c{n}") for n, line in enumerate(lines)])
+            assert [call.status for call in calls] == [CallStatus.SUCCESS, *[CallStatus.AWAITING_APPROVAL] * 4]
+            for call in calls[1:]:
+                assert isinstance(call, WaitingToolCall)
+                assert ApprovalOutcome.PROCEED_ALWAYS_PREFIX not in call.question.outcomes
+            assert desk.ran == ["ssh h sh"]
+
+    run(scene())
+
+
 def test_always_for_a_server_allows_its_tools_and_no_others(store: Store) -> None:
     async def scene() -> None:
         tools = [ServerTool("s_a", "s"), ServerTool("s_b", "s", Effect.EXECUTE), ServerTool("t_a", "t")]

@@ -11,6 +11,7 @@ from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Verdict
 from punchlist.toolcalls.rule_match import CommandInLine
 from punchlist.toolcalls.shell import CommandLine, parse
+from punchlist.toolcalls.shell.inputs import takes_data
 from punchlist.toolcalls.shell.known_commands import unknown_argument
 from punchlist.toolcalls.shell.programs import program_of
 from punchlist.toolcalls.shell.risky_arguments import risky_argument
@@ -36,7 +37,7 @@ def commands_of(line: str, paths: PathResolver) -> tuple[CommandLine, list[Comma
 def limit(each: CommandInLine, covered: int, *, always: bool = False) -> str | None:
     """Why a person is asked about a command that a rule allows; a rule about the whole tool covers 0 words.
 
-    `always`: the rule comes from an "always" answer. It covers only arguments that are known to be harmless.
+    `always`: the rule comes from an "always" answer. It covers only arguments and input that are known to be harmless.
     """
     if not covered:
         if each.command.words and program_of(each.command.words[0]) == "punchlist":
@@ -46,6 +47,8 @@ def limit(each: CommandInLine, covered: int, *, always: bool = False) -> str | N
         return f"{excerpt(argument, 60)} can write files or run programs"
     if always and (argument := unknown_argument(each.command.words, covered, more=not each.command.complete)):
         return f"{excerpt(argument, 60)} is not known to be harmless"
+    if always and each.command.fed and not takes_data(each.command.words):
+        return "it gets input, which can say what it runs"
     return limit_exceeded(each.command, covered, each.paths, each.folders)
 
 

@@ -12,7 +12,6 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -106,7 +105,7 @@ class CommandInLine:
         if len(found) > _MAX_HIDDEN:
             return True
         found += itertools.islice(hidden.mentions(name), _MAX_HIDDEN)
-        if any(self._as(replace(self.command, words=each))._is(words, folder) is not False for each in found):
+        if any(self._as(self.command._replace(words=each))._is(words, folder) is not False for each in found):
             return True
         return any(self._contains(one, hidden, words, folder, depth) for one in hidden.parsed)
 
@@ -167,7 +166,7 @@ class CommandInLine:
         if not dash or not subcommand or not has_subcommands(program):
             return None
         words = (program, subcommand, *self.command.words[1:])
-        return CommandInLine(replace(self.command, words=words), self.folders, self.paths)
+        return CommandInLine(self.command._replace(words=words), self.folders, self.paths)
 
     def _is_program(self, word: str, wanted: str, folder: str | None, *, is_file: bool = False) -> bool | None:
         name = program_of(word)

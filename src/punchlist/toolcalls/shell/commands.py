@@ -8,6 +8,7 @@ from typing import Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.shell.builtins import DECLARATION_BUILTINS, variables_set_by
+from punchlist.toolcalls.shell.conditions import ConditionParser
 from punchlist.toolcalls.shell.model import (
     MAX_DEPTH,
     NAME,
@@ -20,7 +21,7 @@ from punchlist.toolcalls.shell.model import (
     Unparsable,
     WrapperWord,
 )
-from punchlist.toolcalls.shell.redirections import BLANKS, RedirectionParser, Redirections
+from punchlist.toolcalls.shell.redirections import Redirections
 from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument
 from punchlist.toolcalls.shell.wrappers import find_invocations
 
@@ -39,10 +40,9 @@ _CLOSERS: Final = {"then", "elif", "else", "fi", "do", "done", "esac", "}"}
 _CASE_END: Final = re.compile(r";;&|;;|;&")
 _FUNCTION: Final = re.compile(r"\([ \t]*\)")
 _NAMED_COPROC: Final = re.compile(rf"{NAME}[ \t]+(?=[({{]|(?:if|for|while|until|case|select)\b)")
-_COMPARES_NUMBERS: Final = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
 
 
-class CommandParser(RedirectionParser):
+class CommandParser(ConditionParser):
     """Parses commands and their parts."""
 
     def read_all(self) -> None:
@@ -92,23 +92,30 @@ class CommandParser(RedirectionParser):
         return word[0] if word and word[0] in _CLOSERS else None
 
     def pipeline(self) -> None:
+        start, outer = len(self.found.commands), self.found.fed
         self.command()
         self.blanks()
         while self.peek() == "|" and self.peek(1) != "|":
             self.at += 2 if self.peek(1) == "&" else 1
+            self.found.use_output(start)
+            start, self.found.fed = len(self.found.commands), True
             self.newlines()
             self.command()
             self.blanks()
+        self.found.fed = outer
 
     def command(self) -> None:
+        start = len(self.found.commands)
         if self.peek() == "(":
             self.subshell()
+            self.redirections_after(start)
         elif word := _RESERVED.match(self.text, self.at):
             if word[0] in _CLOSERS:
                 raise self.stop("a word is out of place")
             self.at = word.end()
             outer = self.descend(self.within)
-            self.reserved(word[0])
+            if self.reserved(word[0]):
+                self.redirections_after(start)
             self.ascend(outer)
         else:
             self.simple_command()
@@ -124,17 +131,17 @@ class CommandParser(RedirectionParser):
             outer = self.descend(self.within)
             self.commands_until(")")
             self.ascend(outer)
-        self.redirections_after()
 
-    def reserved(self, word: str) -> None:
+    def reserved(self, word: str) -> bool:
+        """Parse what follows a reserved word; False if it ends with a command that has its own redirections."""
         match word:
             case "!" | "time" | "coproc":
                 self.prefix(word)
-                return
+                return False
             case "function":
                 self.blanks()
                 self.function(self.word())
-                return
+                return False
             case "{":
                 self.commands_until("}")
             case "if":
@@ -148,7 +155,7 @@ class CommandParser(RedirectionParser):
                 self.case()
             case _:
                 self.condition()
-        self.redirections_after()
+        return True
 
     def prefix(self, word: str) -> None:
         self.blanks()
@@ -157,10 +164,15 @@ class CommandParser(RedirectionParser):
             self.within = word
         if word == "time":
             self.take(re.compile(r"(?:-p(?=[ \t\n;|&)]|\Z)[ \t]*)?(?:--[ \t]+)?"))
+        outer, start = self.found.fed, len(self.found.commands)
         if word == "coproc":
             self.take(_NAMED_COPROC)
+            self.found.fed = True
         if self.peek() not in {"", "\n", ";", "&", "|", ")"}:
             self.command()
+        if word == "coproc":
+            self.found.use_output(start)
+        self.found.fed = outer
 
     def if_(self) -> None:
         self.commands_until("then")
@@ -238,50 +250,12 @@ class CommandParser(RedirectionParser):
         self.command()
         self.ascend(outer)
 
-    def condition(self) -> None:
-        """`[[ … ]]`. A plain sh takes it for a command named `[[`, and what follows `&&` in it for another."""
-        words: list[WrapperWord] = []
-        self.blanks()
-        while True:
-            char = self.peek()
-            if self.text.startswith(("&&", "||"), self.at):
-                self.at += 2
-                self.newlines()
-                self.after_and()
-            elif char in {"(", ")"} or (char == "<" and self.peek(1) != "("):
-                self.at += 1
-            elif char in {"", ";", "&", "|", "\n"} or (char == ">" and self.peek(1) != "("):
-                raise self.stop("bash and sh do not agree what [[ … ]] is,")
-            else:
-                words.append(self.word())
-                if words[-1].raw == "]]":
-                    break
-            self.condition_blanks()
-        self.condition_numbers(words)
-
-    def condition_blanks(self) -> None:
-        self.take(BLANKS)
-        if self.peek() == "#":
-            raise self.stop("bash and sh do not agree what [[ … ]] is,")
-
-    def after_and(self) -> None:
-        if not re.compile(r"(?:![ \t]+)*-[a-zA-Z][ \t]").match(self.text, self.at):
-            self.found.doubt("Bash and sh do not agree what [[ … ]] is.")
-
-    def condition_numbers(self, words: Sequence[WrapperWord]) -> None:
-        for at, word in enumerate(words):
-            if word.text in _COMPARES_NUMBERS:
-                for operand in words[max(at - 1, 0) : at + 2 : 2]:
-                    self.compute(operand.raw)
-            elif word.text in {"-v", "-R"} and not re.fullmatch(NAME, words[min(at + 1, len(words) - 1)].raw):
-                self.found.doubt("Which variable [[ looks up is not known before it runs.")
-
     def simple_command(self) -> None:
         words: list[WrapperWord] = []
         names: list[str] = []
         values: list[str] = []
         redirections = Redirections()
-        start = self.at
+        start, first = self.at, len(self.found.commands)
         while self.peek() not in {"", "\n", ";", "|", ")"}:
             if redirection := self.take(_REDIRECTION):
                 self.redirection(redirection, redirections)
@@ -296,6 +270,7 @@ class CommandParser(RedirectionParser):
         if self.at == start:
             raise self.stop("a command is missing")
         self.finish(words, names, values, redirections)
+        self.feed(first, redirections)
 
     def command_word(
         self, words: list[WrapperWord], names: list[str], values: list[str], redirections: Redirections
@@ -362,8 +337,16 @@ class CommandParser(RedirectionParser):
             names, self.assigned = self.assigned, []
             self.emit([], names)
 
-    def redirections_after(self) -> None:
-        """Parse the redirections of a compound command, such as `{ …; } > file`."""
+    def feed(self, first: int, redirections: Redirections) -> None:
+        """Record what gives the commands from `first` on their input."""
+        if redirections.feed:
+            commands = range(first, len(self.found.commands))
+            self.found.feed(commands, *redirections.texts)
+            for document in redirections.documents:
+                document.commands = commands
+
+    def redirections_after(self, start: int) -> None:
+        """Parse the redirections of a compound command, such as `{ …; } > file`; it begins with command `start`."""
         redirections = Redirections()
         self.blanks()
         while redirection := self.take(_REDIRECTION):
@@ -371,6 +354,7 @@ class CommandParser(RedirectionParser):
             self.blanks()
         if redirections.writes or redirections.reads:
             self.emit([], [], redirections)
+        self.feed(start, redirections)
 
     def emit(
         self,
@@ -391,7 +375,7 @@ class CommandParser(RedirectionParser):
         within = self.within if within is None else within
         rest = tuple(words[len(known) :])
         lists = tuple(names), tuple(writes), within, rest, tuple(reads), tuple(values)
-        self.found.add(SimpleCommand(tuple(known), not rest, *lists))
+        self.found.add(SimpleCommand(tuple(known), not rest, *lists, fed=self.found.fed))
 
     def look_inside(self, words: Sequence[WrapperWord], stdin: WrapperWord | None, level: int) -> None:
         """Record what a command runs itself."""

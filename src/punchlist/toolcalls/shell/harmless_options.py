@@ -313,3 +313,10 @@ READ_ONLY: Final = {
     "less": "N S R F X i n M E e",
     "pushd": "*",
 }
+
+_OPENS_EDITOR: Final = {f"git {name}" for name in ("cherry-pick", "commit", "merge", "pull", "rebase", "tag")}
+"""An editor takes commands from its input."""
+
+TAKES_DATA: Final = frozenset({*_GIT, *_SHELL_TOOLS, *_CHECKERS, "less"} - _OPENS_EDITOR - {"git push", "pytest"})
+"""With harmless options, these read their standard input as data. The others could run it, as the script of
+`npm run x` does."""

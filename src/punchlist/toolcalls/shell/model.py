@@ -26,8 +26,7 @@ class WrapperWord(NamedTuple):
     raw: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SimpleCommand:
+class SimpleCommand(NamedTuple):
     words: tuple[str, ...]  # program and arguments without quotes, up to the first unknown one
     complete: bool  # every word is known before the command runs
     assignments: tuple[str, ...]  # names of the variables that are set for it or by it
@@ -36,6 +35,9 @@ class SimpleCommand:
     rest: tuple[WrapperWord, ...] = ()  # the words from the first unknown one on
     reads: tuple[str, ...] = ()  # files that its redirections read; "?" is an unknown one
     values: tuple[str, ...] = ()  # the known values of its assignments: git runs that of PAGER
+    fed: bool = False  # the line gives it input: from a pipe, a file, a here-document or a here-string
+    feeds: bool = False  # its output goes to a pipe or a substitution
+    texts: tuple[str, ...] = ()  # the here-documents and here-strings that it can read
 
 
 class Unparsable(Exception):
@@ -55,6 +57,7 @@ class ParseResult:
     counters: set[str] = field(default_factory=set)  # variables that are assigned a number
     variables: set[str] = field(default_factory=set)  # variables that are assigned anything else
     computed: set[str] = field(default_factory=set)  # variables whose value is used in arithmetic
+    fed: bool = False  # what is parsed now gets its input from the line
 
     def doubt(self, reason: str) -> None:
         self.unclear = self.unclear or reason
@@ -63,6 +66,17 @@ class ParseResult:
         if len(self.commands) >= MAX_COMMANDS:
             raise Unparsable(f"It has more than {MAX_COMMANDS} commands.")
         self.commands.append(command)
+
+    def feed(self, commands: range, *texts: str) -> None:
+        """Record that these commands get their input from the line, and the texts in it."""
+        for at in commands:
+            command = self.commands[at]
+            self.commands[at] = command._replace(fed=True, texts=(*command.texts, *texts))
+
+    def use_output(self, start: int) -> None:
+        """Record that the output of the commands from `start` on goes to another command."""
+        for at in range(start, len(self.commands)):
+            self.commands[at] = self.commands[at]._replace(feeds=True)
 
     def spend(self, text: str) -> None:
         self.budget -= len(text)
@@ -75,6 +89,9 @@ class ParseResult:
             raise Unparsable(f"It has more than {MAX_WORDS} words.")
 
     def conclude(self) -> None:
+        if any(command.fed and command.words[:1] == ("exec",) for command in self.commands):
+            # `exec < file` is the input of all later commands, and in a loop of all.
+            self.feed(range(len(self.commands)))
         for name in sorted(self.functions & self.programs):
             self.doubt(f"It defines a function and calls it: {excerpt(name)}")
         for name in filter(_RUN_AS_CODE.match, sorted(self.variables | self.counters)):

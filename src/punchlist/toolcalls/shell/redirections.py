@@ -24,6 +24,9 @@ class Redirections:
     reads: list[str] = field(default_factory=list)
     stdin: WrapperWord | HereDocument | None = None
     both: bool = False
+    feed: bool = False  # one of them gives the command input
+    texts: list[str] = field(default_factory=list)
+    documents: list[HereDocument] = field(default_factory=list)
 
     def input(self, number: str | None, operator: str, source: WrapperWord | HereDocument) -> None:
         """Record a redirection of standard input: a shell runs what the last one provides."""
@@ -35,6 +38,13 @@ def _may_connect(target: WrapperWord) -> bool:
     """Whether bash may open a network connection for a redirection: reading from one also sends."""
     text = re.sub("//+", "/", target.text)
     return text.startswith(_NETWORK) or (not target.known and any(name.startswith(text) for name in _NETWORK))
+
+
+def _feeds(number: str | None, operator: str, target: WrapperWord) -> bool:
+    """Whether a redirection gives the command input, by any descriptor: a program can read /dev/fd/3."""
+    if operator == ">&":
+        return number is not None and number.strip("0") == ""
+    return operator.startswith("<") and not (target.known and target.text == "/dev/null")
 
 
 class RedirectionParser(WordParser):
@@ -75,6 +85,8 @@ class RedirectionParser(WordParser):
         self.blanks()
         if operator in {"<<", "<<-"}:
             document = self.here_document(tabs=operator == "<<-")
+            redirections.documents.append(document)
+            redirections.feed = True
             redirections.input(match[1], operator, document)
             return
         if operator in {">&", "<&"} and self.take(_CLOSES):
@@ -84,6 +96,9 @@ class RedirectionParser(WordParser):
         target = self.word()
         redirections.input(match[1], operator, target._replace(text=target.text + "\n"))
         redirections.both = redirections.both or operator.startswith("&")
+        redirections.feed = redirections.feed or _feeds(match[1], operator, target)
+        if operator == "<<<":
+            redirections.texts.append(target.text if target.known else target.raw)
         if operator in {"<", "<&"} and not _DESCRIPTOR.match(target.text):
             redirections.reads.append(target.text if target.known else "?")
         if operator in {"<<<", "<", "<&"}:
@@ -126,8 +141,11 @@ class RedirectionParser(WordParser):
             inner = type(self)(body, self.found, "substitution", self.level + 1)
             inner.expansions()
             self.assigned += inner.assigned
+        self.found.feed(document.commands, body)
         if document.reader:
+            start = len(self.found.commands)
             self.look_inside(document.reader, WrapperWord(body, known), self.level)
+            self.found.feed(range(start, len(self.found.commands)), body)
 
     def expansions(self) -> None:
         """Parse the substitutions in the body of a here-document."""

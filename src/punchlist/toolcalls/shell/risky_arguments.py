@@ -83,6 +83,7 @@ _RISKY: Final = {
     "node": "e eval p print r require import loader experimental-loader test-reporter-destination",
     "sort": "o output compress-program T temporary-directory files0-from",
     "tree": "o",
+    **dict.fromkeys(("du", "wc"), "files0-from"),
     "shuf": "o output",
     "iconv": "o output",
     "xxd": "r",
@@ -95,7 +96,7 @@ _RISKY: Final = {
     "find": "exec execdir ok okdir delete fprint fprint0 fprintf fls",
     "fd": "x X exec exec-batch",
     "sed": "i in-place f file",
-    "awk": "f file i include l load",
+    "awk": "f file i include l load E exec D debug d dump-variables o pretty-print p profile",
     "tar": "I use-compress-program to-command checkpoint-action rsh-command F info-script new-volume-script",
     "rsync": "e rsh rsync-path",
     "ssh": "o F",
@@ -151,9 +152,15 @@ _SED: Final = re.compile(
 _AWK: Final = re.compile(r"system|getline|[|>@]|printf?\s*\(?.*>")
 
 
+_SAME: Final = {"gsed": "sed", **dict.fromkeys(("gawk", "mawk", "nawk"), "awk")}
+
+
+@lru_cache(maxsize=64)
 def risky_argument(words: tuple[str, ...], covered: int) -> str | None:
     """The first argument after the `covered` words that writes a file or runs a program; None if there is none."""
     program, scope = program_of(words[0]), option_scope(words)
+    if program in _SAME:
+        program = scope = _SAME[program]
     surely_none = is_known(words) and may_take_option(words)
     found = None if surely_none else _risky_option(program, scope, words, covered)
     return found or next(_risky_words(program, scope, words, covered), None)
@@ -204,7 +211,15 @@ def _is_risky_option(program: str, scope: str, names: frozenset[str], word: str,
 
 def _cluster(program: str, letters: str) -> str:
     """The letters of an option that can be options: a value that is attached to a letter ends them."""
-    valued = {"git": "mSGLU", "grep": "eABCmf", "rg": "eABCmgt", "head": "nc", "tail": "nc", "sort": "kt"}.get(program)
+    valued = {
+        "git": "mSGLU",
+        "grep": "eABCmf",
+        "rg": "eABCmgt",
+        "head": "nc",
+        "tail": "nc",
+        "sort": "kt",
+        "awk": "Fv",
+    }.get(program)
     for at, letter in enumerate(letters):
         if valued and letter in valued:
             return letters[: at + 1]
@@ -218,7 +233,7 @@ def _risky_words(program: str, scope: str, words: Sequence[str], covered: int) -
     if program == "sed":
         scripts = [word for at, word in enumerate(rest) if at and rest[at - 1] == "-e"] or plain[:1]
         yield from (script for script in scripts if not _SED.match(script))
-    elif program in {"awk", "gawk", "mawk", "nawk"}:
+    elif program == "awk":
         yield from (word for word in plain[:1] if _AWK.search(word))
     elif program in _SECOND_IS_WRITTEN:
         yield from plain[1:]

@@ -52,6 +52,7 @@ class HereDocument:
     quoted: bool
     tabs: bool  # `<<-`: tabs in front of its lines do not count
     reader: tuple[WrapperWord, ...] = ()  # the command that reads it
+    commands: range = range(0)  # the places of all commands that can read it
 
 
 class WordParser:
@@ -110,7 +111,7 @@ class WordParser:
                 if char not in "<>" or self.peek(1) != "(":
                     break
                 self.at += 2
-                self.substitution()
+                self.process_substitution(written=char == ">")
                 making.lose(single=True)
             else:
                 self.unquoted(char, making)
@@ -205,7 +206,9 @@ class WordParser:
         self.skip_to(match.end())
         if '\\"' in match[1]:
             self.found.doubt("Shells do not agree about escaped quotes in backticks.")
+        start = len(self.found.commands)
         self.script(re.sub(r"\\([$`\\])", r"\1", match[1]), "substitution", self.level)
+        self.found.use_output(start)
         making.lose(single=quoted)
 
     def substitution(self) -> None:
@@ -213,12 +216,20 @@ class WordParser:
         start, pending = self.at, self.pending
         self.pending = []
         outer = self.descend("substitution")
+        first = len(self.found.commands)
         self.commands_until(")")
+        self.found.use_output(first)
         self.ascend(outer)
         if self.pending:
             raise self.stop("a here-document is missing")
         end, self.at, self.pending = self.at, start, pending
         self.skip_to(end)
+
+    def process_substitution(self, *, written: bool) -> None:
+        outer = self.found.fed
+        self.found.fed = outer or written
+        self.substitution()
+        self.found.fed = outer
 
     def dollar(self, making: PartialWord, *, quoted: bool) -> None:
         following = self.peek(1)

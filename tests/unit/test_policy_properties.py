@@ -225,6 +225,47 @@ INPUTS: Final = [
     "echo x | timeout 5 {}",
     "echo x | env A=b {}",
 ]
+# Programs that run a text which they read, and what gives them one.
+READERS: Final = [
+    "ssh h",
+    "docker exec -i c sh",
+    "kubectl exec -i p -- sh",
+    "make -f -",
+    "sqlite3 x",
+    "psql",
+    "ed x",
+    "vim -es x",
+    "some-program -",
+    "npm run node",
+    "sed -f - x",
+    "awk '{system($0)}'",
+    "python3 -",
+    "node",
+    "lftp",
+    "xargs -n2 some-program",
+]
+GIVEN: Final = [
+    "{0} <<< {1}",
+    "echo {1} | {0}",
+    "printf '%s\\n' {1} | {0}",
+    "echo {1} | cat | {0}",
+    "cat <<< {1} | {0}",
+    "{{ {0}; }} <<< {1}",
+    "( {0} ) <<< {1}",
+    "while {0}; do x; done <<< {1}",
+    "exec <<< {1}; {0}",
+    "echo {1} | {{ x; {0}; }}",
+    "echo {1} > >({0})",
+    "echo {1} > x.sh; {0} < x.sh",
+    "echo {1} > x.sh; sh x.sh",
+    "echo {1} | tee x.sh; ./x.sh",
+    "tee Makefile <<< {1} && make",
+    "{0} <<'E'\n{2}\nE\n",
+    "cat <<'E' | {0}\n{2}\nE\n",
+    "cat > x.sh <<'E'\n{2}\nE\nsh x.sh",
+    "{{ {0}; }} <<E\n{2}\nE\n",
+    "some-program \"$(cat <<'E'\n{2}\nE\n)\"",
+]
 SPELLINGS: Final = ["{}", "'{}'", '"{}"', "\\{}", "''{}", '{}""']
 
 
@@ -408,6 +449,19 @@ def test_no_program_that_runs_others_hides_a_denied_command(tmp_path: Path) -> N
             line = form.format(text) if "{}" in form else f"{form} {text}"
         line = nested(rng, ["ls", "echo x"], line, rng.randrange(2))
         assert judge(rng.choice(policies), line) is not Verdict.ALLOW, (wanted, line)
+
+
+def test_no_text_that_a_program_reads_hides_a_denied_command(tmp_path: Path) -> None:
+    rng = random.Random(41)
+    denied = Rule(Verdict.DENY, "run_command", commands=(("rm", "-rf"), ("git", "push", "--force"), ("chmod", "-R")))
+    policies = [
+        Policy(mode, [denied, Rule(Verdict.ALLOW, "run_command")], paths=PathResolver(tmp_path))
+        for mode in (Mode.YOLO, Mode.DEFAULT)
+    ]
+    for _ in range(LINES // 8):
+        text = rng.choice(["{}", "cd x && {}", "true; {}", "{} || true", "x\n{}\ny"]).format(denied_command(rng))
+        line = rng.choice(GIVEN).format(rng.choice(READERS), single(text), text)
+        assert judge(rng.choice(policies), line) is not Verdict.ALLOW, line
 
 
 def test_no_denied_command_gets_through(tmp_path: Path) -> None:

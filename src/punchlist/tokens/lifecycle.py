@@ -17,7 +17,6 @@ class TokenStatus(StrEnum):
 class TokenAction(StrEnum):
     CREATE = "create"
     REVOKE = "revoke"
-    LOG_OUT = "log_out"
 
 
 TOKEN: Final = Lifecycle(
@@ -25,13 +24,6 @@ TOKEN: Final = Lifecycle(
     {
         (NEW, TokenAction.CREATE): TokenStatus.ACTIVE,
         (TokenStatus.ACTIVE, TokenAction.REVOKE): TokenStatus.REVOKED,
-        (TokenStatus.ACTIVE, TokenAction.LOG_OUT): TokenStatus.REVOKED,
     },
-    allowed={
-        TokenAction.CREATE: frozenset({Role.PERSON}),
-        TokenAction.REVOKE: frozenset({Role.PERSON}),
-        # Of the caller's own browser.
-        TokenAction.LOG_OUT: frozenset(Role),
-    },
+    allowed=dict.fromkeys(TokenAction, frozenset({Role.PERSON})),
 )
-ENDINGS: Final = frozenset({TokenAction.REVOKE, TokenAction.LOG_OUT})

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Verdict
-from punchlist.toolcalls.rule_match import CommandInLine
+from punchlist.toolcalls.rule_match import CommandInLine, commands_in
 from punchlist.toolcalls.shell import CommandLine, parse
-from punchlist.toolcalls.shell.inputs import takes_data
+from punchlist.toolcalls.shell.inputs import share_texts, takes_data
 from punchlist.toolcalls.shell.known_commands import unknown_argument
 from punchlist.toolcalls.shell.programs import program_of
 from punchlist.toolcalls.shell.risky_arguments import risky_argument
@@ -31,7 +31,7 @@ def commands_of(line: str, paths: PathResolver) -> tuple[CommandLine, list[Comma
     # A loop can run an earlier command after a later `cd`: every command can run in every folder of the line.
     for command in parsed.commands:
         folders.after(command)
-    return parsed, [CommandInLine(command, folders, paths) for command in parsed.commands]
+    return parsed, commands_in(share_texts(parsed.commands), folders, paths)
 
 
 def limit(each: CommandInLine, covered: int, *, always: bool = False) -> str | None:
@@ -54,6 +54,8 @@ def limit(each: CommandInLine, covered: int, *, always: bool = False) -> str | N
 
 def drop_harmless(judged: Sequence[JudgedPart], commands: Sequence[CommandInLine]) -> list[JudgedPart]:
     """Allow parts that change nothing, such as `cd src` or `echo done`, beside a part that a rule allows."""
+    if all(part.decision.verdict is not Verdict.ASK for part in judged):
+        return list(judged)
     harmless = [is_harmless(each) for each in commands]
     harmless += [False] * (len(judged) - len(harmless))
     others = [part.decision for part, skip in zip(judged, harmless, strict=True) if not skip]

@@ -186,13 +186,9 @@ class Policy:
         from punchlist.toolcalls.command_line import commands_of, drop_harmless
 
         parsed, commands = commands_of(line, self.paths)
+        decisions = {each: self._judge(tool, arguments, rules, each, is_line=True) for each in dict.fromkeys(commands)}
         judged = [
-            JudgedPart(
-                " ".join(each.command.words) or "(unknown program)",
-                self._judge(tool, arguments, rules, each, is_line=True),
-                each,
-            )
-            for each in commands
+            JudgedPart(" ".join(each.command.words) or "(unknown program)", decisions[each], each) for each in commands
         ]
         if parsed.unclear or not judged:
             why = parsed.unclear or "it contains no command"

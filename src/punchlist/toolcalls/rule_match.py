@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from punchlist.toolcalls.hidden_commands import HiddenCommands, hidden_commands
+from punchlist.toolcalls.hidden_commands import MAX_FOUND, HiddenCommands, InnerCommand, hidden_commands
 from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.shell import SimpleCommand
 from punchlist.toolcalls.shell.known_commands import is_known
@@ -26,6 +26,7 @@ from punchlist.toolcalls.shell.programs import (
     is_known_subcommand,
     program_of,
     runs_arguments,
+    runs_no_git_command,
     runs_script,
     same_subcommand,
     subcommand_at,
@@ -34,8 +35,6 @@ from punchlist.toolcalls.workspace_limits import Folders
 
 _VERSION: Final = re.compile(r"[0-9.]+\Z")
 _GIT_SETTING: Final = re.compile(r"(?:alias|include|includeif|remote|branch|push)\.", re.IGNORECASE)
-_MAX_HIDDEN: Final = 50
-"""The most places of a program in the arguments of another that are compared; more of them are a doubt."""
 _MAX_DEPTH: Final = 3
 """Of texts in texts: `uv run sh -c 'ssh h "rm -rf x"'`."""
 
@@ -43,10 +42,14 @@ _MAX_DEPTH: Final = 3
 class CommandInLine:
     """A command, and the folders in which it can run."""
 
-    def __init__(self, command: SimpleCommand, folders: Folders, paths: PathResolver) -> None:
+    def __init__(
+        self, command: SimpleCommand, folders: Folders, paths: PathResolver, others: dict[SimpleCommand, CommandInLine]
+    ) -> None:
+        """`others` are the commands of the line and what they hide."""
         self.command = command
         self.folders = folders
         self.paths = paths
+        self._others = others
 
     @cached_property
     def scope(self) -> str:
@@ -89,48 +92,57 @@ class CommandInLine:
 
     # --- asking and denying rules -----------------------------------------------------------------------
 
-    def may_be(self, words: Sequence[str], folder: str | None) -> bool | None:
+    def may_be(self, words: tuple[str, ...], folder: str | None) -> bool | None:
         """Whether a command is one that these words mean; None when that is not certain."""
         found = self._is(words, folder)
         return None if found is False and self._may_hide(words, folder) else found
 
-    def _may_hide(self, words: Sequence[str], folder: str | None, depth: int = 0) -> bool:
-        """Whether the command may run from its arguments what these words mean."""
-        if not self.command.words or (hidden := self._hidden) is None:
+    def _may_hide(self, words: tuple[str, ...], folder: str | None, depth: int = 0) -> bool:
+        """Whether the command may run from its arguments or its input what these words mean."""
+        if (hidden := self._hidden) is None:
             return False
         if not hidden.is_clear:
             return True
         name = program_of(words[0])
-        found = [self.command.words[at:] for at in self._places_of(words[0], name, folder)]
-        if len(found) > _MAX_HIDDEN:
+        places = self._places_of(words[0], name, folder) if hidden.arguments else []
+        mentions = list(itertools.islice(hidden.mentions(name), MAX_FOUND + 1))
+        if len(places) > MAX_FOUND or len(mentions) > MAX_FOUND:
             return True
-        found += itertools.islice(hidden.mentions(name), _MAX_HIDDEN)
+        found = [*(self.command.words[at:] for at in places), *mentions]
         if any(self._as(self.command._replace(words=each))._is(words, folder) is not False for each in found):
             return True
-        return any(self._contains(one, hidden, words, folder, depth) for one in hidden.parsed)
+        return any(self._contains(one, words, folder, depth) for one in hidden.parsed)
 
-    def _contains(
-        self, inner: SimpleCommand, hidden: HiddenCommands, words: Sequence[str], folder: str | None, depth: int
-    ) -> bool:
+    def _contains(self, inner: InnerCommand, words: tuple[str, ...], folder: str | None, depth: int) -> bool:
         """Whether a command in a text of the arguments may be, or may run, what the words mean."""
-        command = self._as(inner)
+        command = self._as(inner.command)
         if command._is(words, folder) is not False:
             return True
-        deeper = depth < _MAX_DEPTH and (hidden.are_commands or runs_arguments(inner.words))
+        deeper = depth < _MAX_DEPTH and (inner.is_deep or runs_arguments(inner.command.words))
         return deeper and command._may_hide(words, folder, depth + 1)
 
     def _as(self, command: SimpleCommand) -> CommandInLine:
-        return CommandInLine(command, self.folders, self.paths)
+        """The same object for equal commands, so that each is looked at once."""
+        found = self._others.get(command)
+        if found is None:
+            found = self._others[command] = CommandInLine(command, self.folders, self.paths, self._others)
+        return found
 
     def _places_of(self, wanted: str, name: str, folder: str | None) -> list[int]:
         """Where in the arguments a program begins: `rm` of `uv run rm -rf x`."""
         words = self.command.words
-        places = range(1, len(words))
-        return [
+        # Only a path can be another name of a program.
+        likely = (
             at
-            for at in places
+            for at in range(1, len(words))
+            if "/" in words[at] or "/" in wanted or words[at][:1].lower() == wanted[:1].lower()
+        )
+        places = (
+            at
+            for at in likely
             if self._is_program(words[at], wanted, folder) is not False or program_of(words[at]).startswith(f"{name}-")
-        ][: _MAX_HIDDEN + 1]
+        )
+        return list(itertools.islice(places, MAX_FOUND + 1))
 
     @cached_property
     def _hidden(self) -> HiddenCommands | None:
@@ -166,7 +178,7 @@ class CommandInLine:
         if not dash or not subcommand or not has_subcommands(program):
             return None
         words = (program, subcommand, *self.command.words[1:])
-        return CommandInLine(self.command._replace(words=words), self.folders, self.paths)
+        return self._as(self.command._replace(words=words))
 
     def _is_program(self, word: str, wanted: str, folder: str | None, *, is_file: bool = False) -> bool | None:
         name = program_of(word)
@@ -186,6 +198,9 @@ class CommandInLine:
     def _has_arguments(self, words: Sequence[str]) -> bool | None:
         options = [word for word in words[1:] if is_option(word)]
         plain = [word for word in words[1:] if not is_option(word)]
+        if runs_no_git_command(self.command.words) and plain and plain[0] not in self.command.words:
+            # Whatever the unknown arguments are, `git commit -m "$(…)"` is no `git push`.
+            return False
         found = self._has_words(plain)
         if found and not all(self._has_option(option) for option in options):
             found = False
@@ -227,6 +242,15 @@ class CommandInLine:
         if "/" not in word and "/" not in wanted:
             return False
         return self.paths.resolve(wanted) in self.folders.resolve(word)
+
+
+def commands_in(commands: Sequence[SimpleCommand], folders: Folders, paths: PathResolver) -> list[CommandInLine]:
+    """The commands of a line. Equal ones are one object."""
+    others: dict[SimpleCommand, CommandInLine] = {}
+    for command in commands:
+        if command not in others:
+            others[command] = CommandInLine(command, folders, paths, others)
+    return [others[command] for command in commands]
 
 
 _MAX_CLUSTER: Final = 12

@@ -40,6 +40,7 @@ class Folders:
         self._paths = paths
         self.certain = True
         self.known: list[str] = [paths.root]
+        self._resolved: dict[str, list[str]] = {}
 
     @property
     def are_only_root(self) -> bool:
@@ -55,14 +56,17 @@ class Folders:
             return
         more = [self._paths.resolve(arguments[0], folder) for folder in self.known]
         self.known = list(dict.fromkeys([*self.known, *more]))
+        self._resolved.clear()
         if len(self.known) > _MAX_FOLDERS:
             self.certain = False
 
     def resolve(self, path: str) -> list[str]:
         """What a path can name, one for each folder."""
-        if path.startswith("/") and "/cwd" not in path:
-            return [self._paths.resolve(path)]
-        return [self._paths.resolve(path, folder) for folder in self.known]
+        if path not in self._resolved:
+            anywhere = path.startswith("/") and "/cwd" not in path
+            known = [self._paths.root] if anywhere else self.known
+            self._resolved[path] = [self._paths.resolve(path, folder) for folder in known]
+        return self._resolved[path]
 
 
 def limit_exceeded(command: SimpleCommand, covered: int, paths: PathResolver, folders: Folders) -> str | None:

@@ -23,8 +23,13 @@ from punchlist.toolcalls.shell.model import (
 )
 from punchlist.toolcalls.shell.redirections import Redirections
 from punchlist.toolcalls.shell.words import META, NUMBER, HereDocument
-from punchlist.toolcalls.shell.wrappers import find_invocations
+from punchlist.toolcalls.shell.wrappers import find_invocations, may_run_or_set
 
+_PLAIN_COMMAND: Final = re.compile(
+    # Words of plain characters up to the end of the command, without an assignment, a comment or a redirection.
+    r"(?![^ \t\n;|&)=]*=)[A-Za-z0-9_./:,@%+\-\]^}][A-Za-z0-9_./:,@%+\-\]^!}#]*+"
+    r"(?:[ \t]++[A-Za-z0-9_./:,=@%+\-\]^!}][A-Za-z0-9_./:,=@%+\-\]^!}#]*+)*+(?=[ \t]*+(?:[\n;|)]|&(?!>)|\Z))"
+)
 _COUNTER: Final = re.compile(rf"\(\([ \t]*({NAME})(?:\+\+|--|[-+*/%]?=-?[0-9]+)[ \t]*\)\)")
 _ARRAY_ITEM: Final = re.compile(r"\[(?![0-9]+\]=)")
 _ASSIGNMENT: Final = re.compile(rf"({NAME})(\[[0-9]*\])?\+?=")
@@ -59,7 +64,7 @@ class CommandParser(ConditionParser):
         if level >= MAX_DEPTH:
             raise Unparsable("It is nested too deeply.")
         self.found.spend(text)
-        self.found.count_word()
+        self.found.count_words()
         CommandParser(text, self.found, within, level + 1).read_all()
 
     def commands_until(self, *closers: str) -> str:
@@ -254,6 +259,9 @@ class CommandParser(ConditionParser):
         words: list[WrapperWord] = []
         names: list[str] = []
         values: list[str] = []
+        if plain := self.take(_PLAIN_COMMAND):
+            self.plain_command(plain[0].split())
+            return
         redirections = Redirections()
         start, first = self.at, len(self.found.commands)
         while self.peek() not in {"", "\n", ";", "|", ")"}:
@@ -271,6 +279,15 @@ class CommandParser(ConditionParser):
             raise self.stop("a command is missing")
         self.finish(words, names, values, redirections)
         self.feed(first, redirections)
+
+    def plain_command(self, texts: list[str]) -> None:
+        """Record a command of plain words only; most are."""
+        self.found.count_words(len(texts))
+        if self.assigned or self.level >= MAX_DEPTH or may_run_or_set(texts[0]):
+            self.finish([WrapperWord(text, True, True, text) for text in texts], (), (), None)
+            return
+        self.found.programs.add(texts[0])
+        self.found.add(SimpleCommand(tuple(texts), True, (), (), self.within, (), (), (), self.found.fed))
 
     def command_word(
         self, words: list[WrapperWord], names: list[str], values: list[str], redirections: Redirections
@@ -322,14 +339,19 @@ class CommandParser(ConditionParser):
         self.end_of_word()
 
     def finish(
-        self, words: Sequence[WrapperWord], names: Sequence[str], values: Sequence[str], redirections: Redirections
+        self,
+        words: Sequence[WrapperWord],
+        names: Sequence[str],
+        values: Sequence[str],
+        redirections: Redirections | None,
     ) -> None:
         self.emit(words, [*names, *variables_set_by(words)], redirections, values=values)
         self.expansions_end()
-        if isinstance(redirections.stdin, HereDocument):
-            redirections.stdin.reader = tuple(words)
+        stdin = redirections.stdin if redirections else None
+        if isinstance(stdin, HereDocument):
+            stdin.reader = tuple(words)
         elif words:
-            self.look_inside(words, redirections.stdin, self.level)
+            self.look_inside(words, stdin, self.level)
 
     def expansions_end(self) -> None:
         """Record the variables that expansions have set, as a command of their own."""

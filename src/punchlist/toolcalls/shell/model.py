@@ -76,15 +76,16 @@ class ParseResult:
     def use_output(self, start: int) -> None:
         """Record that the output of the commands from `start` on goes to another command."""
         for at in range(start, len(self.commands)):
-            self.commands[at] = self.commands[at]._replace(feeds=True)
+            if not self.commands[at].feeds:
+                self.commands[at] = self.commands[at]._replace(feeds=True)
 
     def spend(self, text: str) -> None:
         self.budget -= len(text)
         if self.budget < 0:
             raise Unparsable("It has too many nested commands.")
 
-    def count_word(self) -> None:
-        self.words += 1
+    def count_words(self, number: int = 1) -> None:
+        self.words += number
         if self.words > MAX_WORDS:
             raise Unparsable(f"It has more than {MAX_WORDS} words.")
 

@@ -79,6 +79,13 @@ _GIT_COMMANDS: Final = frozenset(
     "version whatchanged worktree write-tree lfs".split()
 )
 
+_GIT_RUNS_NOTHING: Final = frozenset(
+    (
+        *("add", "blame", "branch", "checkout", "commit", "diff", "log", "ls-files", "mv", "reset", "restore"),
+        *("rev-parse", "rm", "show", "stash", "status", "switch", "tag"),
+    )
+)
+"""With any options, they run no other subcommand."""
 _INTERPRETER: Final = re.compile(
     r"(python|pypy|ipython|perl|raku|ruby|irb|node|nodejs|deno|bun|tsx|ts-node|php|lua|luajit|tclsh|wish|expect|guile|"
     r"racket|scheme|julia|rscript|octave|groovy|scala|kotlin|jshell|java|elixir|iex|erl|escript|swipl|runghc|ghci|"
@@ -147,6 +154,11 @@ _LAUNCHERS: Final = re.compile(
     r"rlwrap|sandbox-exec|schroot|screen|setpriv|softlimit|sops|ssh|su-exec|systemd-nspawn|tini|tmux|tsh|uvx|vagrant|"
     r"valgrind|volta|watchexec|wsl|xvfb-run)\Z"
 )
+_TAKES_COMMANDS: Final = frozenset(
+    "ansible awk bmake cmake dc ed emacs ex ftp gawk gmake gnuplot gradle just lftp m4 make mawk mutt nawk nc ncat "  # noqa: SIM905
+    "ninja nmake nvim rake r scons sed gsed sftp socat task telnet vi view vim".split()
+)
+"""Build tools, editors and others that run commands from scripts in a language of their own."""
 # What their arguments name is only installed or described: `apt install sudo` runs no sudo.
 _PACKAGE_MANAGERS: Final = frozenset(
     "apt apt-get brew cargo composer conda dnf gem go npm pacman pip pip3 pnpm poetry snap uv yarn".split()  # noqa: SIM905
@@ -236,6 +248,13 @@ def runs_arguments(words: Sequence[str]) -> bool:
     return _LAUNCHERS.match(program_of(words[0])) is not None or running_subcommand(words) is not None
 
 
+def runs_no_git_command(words: Sequence[str]) -> bool:
+    """Whether a command is git with a subcommand that runs no other one, whatever its arguments are."""
+    if program_of(words[0]) != "git" or (at := subcommand_at(words)) is None or at >= len(words):
+        return False
+    return words[at] in _GIT_RUNS_NOTHING and "-c" not in words[:at]
+
+
 def only_names_things(words: Sequence[str]) -> bool:
     """Whether the arguments of a command are surely no commands: packages, files, processes."""
     program = program_of(words[0])
@@ -262,6 +281,11 @@ def only_reads(words: Sequence[str]) -> bool:
         at = subcommand_at(words)
         return at is not None and at < len(words) and words[at] in _GIT_READS
     return program in _READS_ONLY
+
+
+def takes_commands(words: Sequence[str]) -> bool:
+    """Whether a text among the arguments or in the input of a command is code rather than prose."""
+    return runs_arguments(words) or runs_script(words) or program_of(words[0]) in _TAKES_COMMANDS
 
 
 def runs_script(words: Sequence[str]) -> bool:

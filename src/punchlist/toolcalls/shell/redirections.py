@@ -11,6 +11,7 @@ from punchlist.toolcalls.shell.model import WrapperWord
 from punchlist.toolcalls.shell.words import META, HereDocument, PartialWord, WordParser
 
 BLANKS: Final = re.compile(r"(?:[ \t]|\\\n)*+")
+_BLANK_OR_COMMENT: Final = frozenset(" \t\\#")
 _COMMENT: Final = re.compile(r"#[^\n]*")
 _DELIMITER: Final = re.compile(r"(['\"]?)(\\?)([A-Za-z0-9_.+-]+)\1(?=[ \t\n|&;()<>]|\Z)")
 _CLOSES: Final = re.compile("-")
@@ -54,6 +55,8 @@ class RedirectionParser(WordParser):
         raise NotImplementedError
 
     def blanks(self) -> None:
+        if self.text[self.at : self.at + 1] not in _BLANK_OR_COMMENT:
+            return
         self.take(BLANKS)
         if self.text.startswith("#", self.at):
             self.take(_COMMENT)

@@ -149,6 +149,7 @@ _RISKY_WORDS: Final = {
 _SED: Final = re.compile(
     r"(?:[0-9$,~+ !]++|/[^/]*+/)*+[pdqn=]?\Z|[0-9,$]*+s([/|#,])(?:(?!\1).)*+\1(?:(?!\1).)*+\1[gip0-9]*+\Z"
 )
+_BLANK: Final = re.compile(r"[\s;{}]")
 _AWK: Final = re.compile(r"system|getline|[|>@]|printf?\s*\(?.*>")
 
 
@@ -224,6 +225,18 @@ def _cluster(program: str, letters: str) -> str:
         if valued and letter in valued:
             return letters[: at + 1]
     return letters
+
+
+def is_sed(words: Sequence[str]) -> bool:
+    return program_of(words[0]) in {"sed", "gsed"}
+
+
+def sed_scripts(words: Sequence[str]) -> list[str]:
+    """The arguments of sed that can be scripts which do more than select lines or substitute text."""
+    found = [word for word in words[1:] if word.startswith("-") and len(word) > 2]
+    plain = [at for at, word in enumerate(words) if at and not word.startswith("-")]
+    found += [words[at] for at in plain if at == plain[0] or words[at - 1].startswith("-") or _BLANK.search(words[at])]
+    return [word for word in found if not _SED.match(word)]
 
 
 def _risky_words(program: str, scope: str, words: Sequence[str], covered: int) -> Iterator[str]:

@@ -98,7 +98,7 @@ class WordParser:
         self.within = outer
 
     def word(self) -> WrapperWord:
-        self.found.count_word()
+        self.found.count_words()
         if whole := self.take(_PLAIN_WORD):
             return WrapperWord(whole[0], True, True, whole[0])
         making = PartialWord(self.at)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from punchlist.toolcalls.shell.builtins import BUILTINS, STANDARD_INPUT
@@ -32,12 +33,15 @@ def program_name(word: WrapperWord) -> str:
     return word.text.rsplit("/", 1)[-1].lower().removesuffix(".exe")
 
 
+_INTERPRETER: Final = re.compile(r"(python|perl|ruby|node|php|lua)[0-9.]*\Z")
+
+
 def find_invocations(words: Words, stdin: WrapperWord | None) -> Iterator[Finding]:
     """What a command whose first word is known runs or may run. `stdin` is its here-document, if any."""
     name = program_name(words[0])
     if words[0].text.startswith(("-", "=")):
         yield Uncertain(f"A program named {words[0].text!r} is parsed differently by different shells.")
-    interpreter = re.match(r"(python|perl|ruby|node|php|lua)[0-9.]*\Z", name)
+    interpreter = _INTERPRETER.match(name)
     try:
         if interpreter:
             yield from _interpreter(WrapperCall(interpreter[1], words[1:], stdin))
@@ -45,6 +49,13 @@ def find_invocations(words: Words, stdin: WrapperWord | None) -> Iterator[Findin
             yield from reader(WrapperCall(name, words[1:], stdin))
     except UnreadableOptions:
         yield Uncertain(f"The options of {name} do not determine which program it runs.")
+
+
+@lru_cache(maxsize=1_024)
+def may_run_or_set(program: str) -> bool:
+    """Whether a program of this name may run something besides itself, or set variables."""
+    name = program_name(WrapperWord(program))
+    return program.startswith(("-", "=")) or name in _READERS or _INTERPRETER.match(name) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,6 @@ class TokenShape(ResponseModel):
     created_at: str
     expires_at: str | None
     revoked_at: str | None
-    parent_id: Annotated[
-        str | None, Field(description="Of a browser: the token that it logged in with, which ends it as well.")
-    ]
 
 
 class TokenListShape(ResponseModel):

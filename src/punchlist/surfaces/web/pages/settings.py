@@ -23,16 +23,13 @@ def settings(request: PageRequest) -> Page:
 def _tokens(request: PageRequest) -> list[dict[str, object]]:
     """The valid ones, newest first."""
     kinds = {LOGIN_CODE: "login link, not used yet", LOGIN_COOKIE: "browser"}
-    listed = sorted(request.services.tokens.list(), key=lambda each: each[0].created_at, reverse=True)
-    names = {token.id: token.name for token, _ in listed}
     return [
         {
             "token": token,
             "kind": next((kind for name, kind in kinds.items() if token.name.startswith(name)), "token"),
-            "parent": names.get(token.parent_id or ""),
-            "is_own": token.id == request.token_id,
+            "is_own": token.name == request.actor.name,
         }
-        for token, validity in listed
+        for token, validity in sorted(request.services.tokens.list(), key=lambda each: each[0].created_at, reverse=True)
         if validity is TokenValidity.VALID
     ]
 

@@ -1,7 +1,6 @@
 // Keeps the page current: an event from the server refreshes the live part of the page, at most one request at a time.
 
 import { mayReplaceDrawer } from "./drafts.js";
-import { follow } from "./events.js";
 import { morph } from "./morph.js";
 import { showTimes } from "./times.js";
 
@@ -9,6 +8,7 @@ const region = document.querySelector("[data-live]");
 let running = null;
 let following = null;
 let writes = 0;
+let stale = false;
 
 // A change of this page is confirmed: what was requested before does not show it.
 export function written() {
@@ -36,8 +36,7 @@ async function load(url) {
     return;
   }
   if (response.status === 401) return location.reload();
-  // An error of a proxy is a page as well.
-  if (!response.headers.has("Waiting")) return;
+  if (!response.headers.get("content-type")?.startsWith("text/html")) return;
   if (writes !== before) return load(location.href);
   const next = document.createElement("div");
   next.append(document.createRange().createContextualFragment(html));
@@ -95,12 +94,18 @@ document.addEventListener("click", (event) => {
 
 // --- events -------------------------------------------------------------------------------------------------
 
+let source;
 let timer;
+let failures = 0;
 
 // The first event is shown at once; a burst of them at most every `PAUSE` milliseconds.
 const PAUSE = 200;
 let shown = 0;
 function changed() {
+  if (document.hidden) {
+    stale = true;
+    return;
+  }
   if (timer) return;
   timer = setTimeout(() => {
     timer = null;
@@ -109,8 +114,32 @@ function changed() {
   }, Math.max(20, shown + PAUSE - performance.now()));
 }
 
-function writing(piece) {
-  document.dispatchEvent(new CustomEvent("live-text", { detail: piece }));
+function connect(last) {
+  const url = new URL(document.body.dataset.events, location.href);
+  if (last) url.searchParams.set("after", last);
+  source = new EventSource(url);
+  let seen = last;
+  source.addEventListener("open", () => {
+    if (failures) changed();
+    failures = 0;
+    showOffline(false);
+  });
+  const note = (event) => {
+    seen = event.lastEventId || seen;
+    changed();
+  };
+  source.addEventListener("change", note);
+  source.addEventListener("text", (event) => {
+    document.dispatchEvent(new CustomEvent("live-text", { detail: JSON.parse(event.data) }));
+  });
+  // The server has fewer events than this page has seen: its database was restored.
+  source.addEventListener("reset", note);
+  source.addEventListener("position", (event) => { seen = event.lastEventId || seen; });
+  source.addEventListener("error", () => {
+    failures += 1;
+    if (failures > 1) showOffline(true);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => connect(seen), Math.min(500 * failures, 5000));
+  });
 }
 
 function showOffline(offline) {
@@ -124,4 +153,10 @@ function showOffline(offline) {
   } else if (!offline) bar?.remove();
 }
 
-if (region && document.body.dataset.events) follow(document.body.dataset.events, { changed, text: writing, offline: showOffline });
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && stale) {
+    stale = false;
+    refresh();
+  }
+});
+if (region && document.body.dataset.events) connect();

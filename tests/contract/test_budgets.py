@@ -35,18 +35,18 @@ def rehearse(store: Store, agent: Scope, tmp_path: Path) -> Any:
 
 @pytest.mark.spec("C6")
 def test_what_workers_use_is_used_by_the_turn(rehearse: Any) -> None:
-    scene = rehearse(DELEGATE, DELEGATE, says("Done."), writer=[says("Written.", tokens=700)])
-    ended = scene.limits(tokens=750).run()
-    assert (ended.reason, ended.iterations, ended.usage.total) == (Reason.BUDGET, 1, 702)
+    scene = rehearse(DELEGATE, DELEGATE, says("Done."), writer=[says("Written.", tokens=70_000)])
+    ended = scene.limits(tokens=75_000).run()
+    assert (ended.reason, ended.iterations, ended.usage.total) == (Reason.BUDGET, 1, 70_002)
 
 
 @pytest.mark.spec("C6")
 def test_a_worker_gets_no_more_than_is_left(rehearse: Any) -> None:
     looks = [calls(("list_directory", {"path": f"{n}"})) for n in range(9)]
-    worker = [type(line)(calls=line.calls, tokens=100) for line in looks]
-    scene = rehearse(DELEGATE, says("Done."), writer=worker).limits(tokens=500)
+    worker = [type(line)(calls=line.calls, tokens=4_000) for line in looks]
+    scene = rehearse(DELEGATE, says("Done."), writer=worker).limits(tokens=20_000)
     ended = scene.run()
-    assert ended.usage.total <= 500
+    assert ended.usage.total <= 20_000
     (report,) = [message for message in scene.asked[-1].messages if isinstance(message, CallReturn)]
     assert "Ended as budget" in report.text
 
@@ -72,7 +72,7 @@ def test_cached_tokens_are_summed_stored_and_cheaper(rehearse: Any) -> None:
 
     scene = rehearse(asks(0), asks(900_000), asks(950_000), says("Done.", tokens=1_000_000, cached_tokens=990_000))
     scene.model.info = ModelInfo(1_000_000_000, 1.0, 2.0, 0.1)
-    ended = scene.limits(cost=2.1).run()
+    ended = scene.limits(cost=3.2).run()
     assert ended.reason is Reason.COMPLETED
     assert ended.usage == Usage(4_000_000, 1, 2_840_000)
     stored = restore(scene.runtime.conversations.turn_messages(ended.turn_id))

@@ -76,7 +76,7 @@ def test_several_workers_at_once_and_after_each_other_report_to_the_same_turn(re
 FAILURES: list[tuple[RehearsedReply, str]] = [
     (RehearsedReply(fault="unauthorized"), "Ended as error: The key is wrong."),
     (says("and the", finish=FinishReason.LENGTH), "Ended as error: the model's reply reached the length limit"),
-    (looks(1)[0], "Ended as capped: limit of 1 iterations reached."),
+    (looks(1)[0], "Ended as capped: limit of 1 iteration reached."),
 ]
 
 

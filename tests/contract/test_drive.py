@@ -11,6 +11,7 @@ from tests.contract.rehearsing import Rehearse, Rehearsing, calls, plans, says
 from tests.contract.test_loop_hostile import resume
 
 from punchlist.agent.continuation import Reason
+from punchlist.agent.definitions import with_overrides
 from punchlist.agent.events import AgentEvent, ListChanged, ReplyReceived
 from punchlist.agent.resume import resume_session
 from punchlist.checklist.lifecycle import ChecklistAction
@@ -259,3 +260,54 @@ def test_a_new_goal_is_planned_whatever_the_session_had_before(rehearse: Rehears
     assert [(item.title, item.status) for item in ended.items] == [
         *(("Write", "completed"), ("Done before", "completed"), ("Look", "completed"))
     ]
+
+
+# --- limits -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("V5", "T9")
+def test_a_limit_of_model_calls_counts_those_of_the_attempts(rehearse: Rehearse) -> None:
+    looks = [calls(("list_directory", {"path": f"{n}"})) for n in range(20)]
+    scene = driven(rehearse, plans("Look", "Write"), *looks)
+    scene.agent = with_overrides(scene.agent, iterations=5)
+    ended = scene.run()
+    assert (ended.reason, ended.why) == (Reason.CAPPED, "limit of 5 iterations reached")
+    # The last one is the report.
+    assert [bool(request.tools) for request in scene.asked] == [True] * 5 + [False]
+    assert [item.title for item in ended.open] == ["Look", "Write"]
+
+
+@pytest.mark.spec("V5", "C4", "C5")
+def test_limits_of_continuations_hold_for_each_attempt(rehearse: Rehearse) -> None:
+    scene = driven(rehearse, plans("Look"), *[says(f"Later {n}.") for n in range(30)])
+    scene.agent = with_overrides(scene.agent, continuations=1, stall_after=1)
+    scene.run()
+    # The plan, three attempts with one continuation each, the answer.
+    assert len(scene.asked) == 1 + 3 * 2 + 1
+
+
+@pytest.mark.spec("V5", "C6")
+def test_the_answer_is_not_asked_for_beyond_the_budget(rehearse: Rehearse) -> None:
+    plan, work = replace(plans("Look"), tokens=2_000), replace(finishes("It is in x."), tokens=9_500)
+    scene = driven(rehearse, plan, work, says("All done.")).limits(tokens=11_600)
+    ended = scene.run()
+    assert (len(scene.asked), "Look: It is in x." in ended.text) == (2, True)
+    assert (ended.reason, ended.usage.total <= 11_600) == (Reason.COMPLETED, True)
+
+
+@pytest.mark.spec("V5", "C8", "C13")
+def test_an_answer_that_hides_a_skipped_item_is_completed_by_it(rehearse: Rehearse) -> None:
+    steps = [cannot("no map"), cannot("still no map"), finishes("Written.")]
+    hides = driven(rehearse, plans("Look", "Write"), *steps, says("All fine, everything is done!"))
+    ended = hides.run()
+    assert ended.reason is Reason.COMPLETED
+    assert ended.text.startswith("All fine, everything is done!\n\nNot done:\n- Look: Skipped after 2 attempts: ")
+    stored = [message.content for message in hides.runtime.conversations.messages("s")]
+    assert any("Not done:\n- Look" in content for content in stored)
+
+
+@pytest.mark.spec("V5", "C13")
+def test_an_answer_that_names_the_skipped_item_stays_as_it_is(rehearse: Rehearse) -> None:
+    steps = [cannot("no map"), cannot("still no map"), finishes("Written.")]
+    names = driven(rehearse, plans("Look", "Write"), *steps, says("Written; could not look: no map."))
+    assert names.run().text == "Written; could not look: no map."

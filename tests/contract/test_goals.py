@@ -12,11 +12,12 @@ from tests.contract.test_loop_hostile import resume
 
 from punchlist.agent.continuation import Continue, Reason, Stop
 from punchlist.agent.events import AgentEvent, TurnStarted
-from punchlist.agent.goals import MAX_VERDICTS, GoalVerdict, VerdictKind, after_verdict, goal_from
+from punchlist.agent.goals import MAX_VERDICTS, GoalVerdict, VerdictKind, after_verdict, earlier_verdicts, goal_from
 from punchlist.agent.turn_model import TurnResult
 from punchlist.checklist.lifecycle import ChecklistAction
 from punchlist.conversations.model import Scope
 from punchlist.kernel.events import Actor, Role
+from punchlist.models.model import ModelInfo
 from punchlist.verification.goal import Goal
 from punchlist.verification.model import Check
 
@@ -138,3 +139,70 @@ def test_a_criterion_can_end_with_a_command() -> None:
     goal = goal_from(["The suite passes: `pytest -q`.", "README explains it"], by_person=True)
     assert goal.criteria == "1. The suite passes: `pytest -q`.\n2. README explains it"
     assert goal.checks == (Check(command="pytest -q", by_person=True),)
+
+
+# --- limits -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("V3", "C6", "T9")
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        ({"base_iterations": 1, "max_iterations": 1}, "limit of 1 iteration reached"),
+        ({"tokens": 20_000}, "of 20,000 tokens are used"),
+        ({"cost": 0.05}, "of $0.05 are used"),
+    ],
+    ids=["iterations", "tokens", "cost"],
+)
+def test_what_a_judge_finds_missing_is_not_worked_on_beyond_a_limit(
+    rehearse: Rehearse, limits: dict[str, float], why: str
+) -> None:
+    works = [says(f"Done {n}.", tokens=9_000) for n in range(9)]
+    judge = [verdict("not_yet", f"Point {n} is missing.") for n in range(9)]
+    scene = rehearse(*works, judge=judge).limits(**limits)
+    scene.model.info = ModelInfo(1_000_000, input_price=3.0, output_price=9.0)
+    asked = scene.runtime.model_for
+    scene.runtime = replace(scene.runtime, model_for=lambda agent: _priced(asked(agent)))
+    ended = run(scene)
+    assert ended.reason in (Reason.CAPPED, Reason.BUDGET)
+    assert why in ended.why
+    assert "missing for the goal: Point" in ended.why
+    # After the first one there is at most the report.
+    assert [bool(request.tools) for request in scene.asked] in ([True], [True, False])
+
+
+def _priced(model: Any) -> Any:
+    model.info = ModelInfo(1_000_000, input_price=3.0, output_price=9.0)
+    return model
+
+
+@pytest.mark.spec("V3", "C6")
+def test_a_judge_for_whom_no_tokens_are_left_is_not_asked(rehearse: Rehearse) -> None:
+    scene = rehearse(says("Done.", tokens=9_900), judge=[verdict("met")]).limits(tokens=10_000)
+    ended = run(scene)
+    assert (ended.reason, "the goal could not be judged" in ended.why) == (Reason.BUDGET, True)
+    assert "judge" not in scene.model.requests
+
+
+@pytest.mark.spec("V3")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("1 failed in 0.31 s", "1 failed in 12.07 s"),
+        ("README lacks a usage section.", "The README lacks the usage section"),
+        ("README lacks y.", "README  LACKS Y!"),
+    ],
+)
+def test_a_verdict_that_says_the_same_in_other_words_does_not_loop(first: str, second: str) -> None:
+    decision = after_verdict(GoalVerdict(VerdictKind.NOT_YET, second), [GoalVerdict(VerdictKind.NOT_YET, first)])
+    assert isinstance(decision, Stop)
+    assert "the verdict did not change" in decision.why
+
+
+@pytest.mark.spec("V3", "T14")
+def test_verdicts_are_counted_beyond_a_restart() -> None:
+    told = after_verdict(GoalVerdict(VerdictKind.NOT_YET, "The example is missing."), [])
+    assert isinstance(told, Continue)
+    earlier = earlier_verdicts(["Do it.", told.prompt])
+    assert earlier == [GoalVerdict(VerdictKind.NOT_YET, "The example is missing.")]
+    assert isinstance(after_verdict(GoalVerdict(VerdictKind.NOT_YET, "the example is missing"), earlier), Stop)

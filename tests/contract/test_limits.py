@@ -16,7 +16,7 @@ from tests.contract.rehearsing import Rehearse, Rehearsing, calls, completes, pl
 from tests.contract.test_context import looks
 
 from punchlist.agent import turn
-from punchlist.agent.continuation import Reason
+from punchlist.agent.continuation import Limits, Reason, TurnCounters, limit_warning
 from punchlist.agent.definitions import BUILT_IN, AgentDefinition
 from punchlist.agent.events import Continued
 from punchlist.conversations.model import Scope
@@ -194,13 +194,13 @@ def spends(tokens: int, many: int) -> list[RehearsedReply]:
             1,
             "the next request needs about 904 of 1,000 tokens of the context window",
         ),
-        (ModelInfo(), {"tokens": 1_000}, 300, 2, f"600 of 1,000 tokens are used; {NEXT} 304"),
+        (ModelInfo(), {"tokens": 30_000}, 9_000, 2, f"18,000 of 30,000 tokens are used; {NEXT} 9,004"),
         (
             ModelInfo(1_000_000, input_price=2.0, output_price=9.0),
-            {"cost": 1.0},
+            {"cost": 1.3},
             200_000,
             2,
-            "$0.8000 of $1 are used; the next request costs about $0.4000",
+            "$0.8000 of $1.3 are used; the next request costs about $0.4000",
         ),
     ],
     ids=["window", "tokens", "cost"],
@@ -222,7 +222,7 @@ def test_a_budget_ends_the_turn_before_the_next_request(
     ("info", "limits", "tokens"),
     [
         (ModelInfo(context_window=1_000), {}, 890),
-        (ModelInfo(), {"tokens": 10_000}, 1_490),
+        (ModelInfo(), {"tokens": 120_000}, 14_900),
         (PRICED, {"cost": 3.0}, 200_000),
     ],
     ids=["window", "tokens", "cost"],
@@ -237,7 +237,7 @@ def test_what_is_not_used_up_ends_nothing(
 
 @pytest.mark.spec("C6")
 def test_the_last_reply_may_use_up_the_rest(rehearse: Rehearse) -> None:
-    assert rehearse(says("Done.", tokens=5_000)).limits(tokens=1_000).run().reason is Reason.COMPLETED
+    assert rehearse(says("Done.", tokens=50_000)).limits(tokens=20_000).run().reason is Reason.COMPLETED
 
 
 @pytest.mark.spec("C6", "T12")
@@ -294,3 +294,93 @@ class _InStep:
         with suppress(asyncio.BrokenBarrierError):
             await self._step.wait()
         return await self._scene.model.ask(request, on_text)
+
+
+# --- before the first request, and before the end -----------------------------------------------------------
+
+
+@pytest.mark.spec("C6")
+@pytest.mark.parametrize("limits", [{"tokens": 2_000}, {"cost": 0.005}], ids=["tokens", "cost"])
+def test_the_first_request_is_not_sent_beyond_a_budget(rehearse: Rehearse, limits: dict[str, float]) -> None:
+    scene = rehearse(says("Done.")).limits(**limits)
+    scene.model.info = PRICED
+    ended = scene.run("Do it. " * 4_000)
+    assert (ended.reason, ended.iterations, scene.asked) == (Reason.BUDGET, 0, [])
+
+
+@pytest.mark.spec("C6", "T12")
+def test_the_first_request_of_a_worker_is_not_sent_beyond_what_is_left(rehearse: Rehearse) -> None:
+    delegated = calls(("delegate", {"type": "writer", "mission": "Write. " * 400}))
+    scene = rehearse(replace(delegated, tokens=9_000), says("Done."), writer=[says("Written.")]).limits(tokens=10_000)
+    ended = scene.run()
+    assert (ended.reason, "writer" in scene.model.requests) == (Reason.BUDGET, False)
+    assert ended.usage.total <= 10_000
+
+
+@pytest.mark.spec("T9", "C6")
+@pytest.mark.parametrize("limits", [{"tokens": 40_000}, {"cost": 0.08}], ids=["tokens", "cost"])
+def test_a_budget_leaves_room_for_a_report(rehearse: Rehearse, limits: dict[str, float]) -> None:
+    scene = rehearse(plans("Look"), *spends(7_000, 9)).limits(**limits)
+    scene.model.info = PRICED
+    ended = scene.run()
+    assert ended.reason is Reason.BUDGET
+    assert scene.asked[-1].tools == ()
+    assert "Report to the user now" in str(scene.asked[-1].messages)
+    warned = [request for request in scene.asked if "left before the" in str(request.messages[-1])]
+    assert len(warned) >= 2
+
+
+@pytest.mark.spec("T9")
+@pytest.mark.parametrize(
+    ("spent", "limits", "warning"),
+    [
+        (TurnCounters(5, seconds=50.0), Limits(seconds=75.0), "About 2 model calls are left before the time limit."),
+        (TurnCounters(5, seconds=50.0), Limits(seconds=300.0), None),
+        (TurnCounters(9, continuations=8), Limits(continuations=10), None),
+        (TurnCounters(9, continuations=9), Limits(continuations=10), "If you stop twice more"),
+        (TurnCounters(9, continuations=10), Limits(continuations=10), "If you stop once more"),
+    ],
+)
+def test_the_model_is_warned_before_limits_of_time_and_continuations(
+    spent: TurnCounters, limits: Limits, warning: str | None
+) -> None:
+    told = limit_warning(spent._replace(allowed=40), replace(limits, max_iterations=50), True)
+    assert (told is None) if warning is None else (told is not None and told.startswith(warning))
+
+
+# --- replies that only announce -----------------------------------------------------------------------------
+
+
+@pytest.mark.spec("C2", "C13")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'll look at the parser first and then fix it.",
+        "Sure, let me run the tests.",
+        "Next I will update the README and the changelog.",
+    ],
+)
+def test_a_reply_that_only_announces_work_is_sent_back_once(rehearse: Rehearse, text: str) -> None:
+    scene = rehearse(says(text), calls(("list_directory", {})), says("It was empty."))
+    ended = scene.run()
+    assert (ended.reason, ended.text, ended.continuations) == (Reason.COMPLETED, "It was empty.", 1)
+    again = rehearse(says(text), says(text))
+    assert (again.run().reason, len(again.asked)) == (Reason.COMPLETED, 2)
+
+
+@pytest.mark.spec("C13")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello! Let me know what you need.",
+        "I will not do that, because the key is private.",
+        "I'll do it when you tell me the port.",
+        "I'll put it plainly: the port is 8913.",
+        "Let me be clear: no.",
+        "The port is 8913.",
+        "I will need the password. What is it?",
+    ],
+)
+def test_an_answer_is_no_announcement(rehearse: Rehearse, text: str) -> None:
+    scene = rehearse(says(text), says("Never said."))
+    assert (scene.run().text, len(scene.asked)) == (text, 1)

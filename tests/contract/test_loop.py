@@ -140,8 +140,8 @@ def test_a_model_that_refuses_ends_the_turn_with_its_words(rehearse: Any) -> Non
 
 @pytest.mark.spec("C6")
 def test_tokens_are_a_budget(rehearse: Any) -> None:
-    replies = [RehearsedReply(calls=(("read_file", {"path": f"{n}"}),), tokens=400) for n in range(9)]
-    ended = rehearse(*replies).limits(tokens=1_000).run()
+    replies = [RehearsedReply(calls=(("read_file", {"path": f"{n}"}),), tokens=8_000) for n in range(9)]
+    ended = rehearse(*replies).limits(tokens=30_000).run()
     assert (ended.reason, ended.iterations) == (Reason.BUDGET, 2)
 
 

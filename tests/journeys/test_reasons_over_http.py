@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -18,7 +19,7 @@ CASES: Final = {
     "completed": Case([NOTES, SOON, BOTH, SAYS], ["--mode", "yolo"]),
     "open": Case([NOTES, SOON], ["--no-auto-complete-todos"]),
     "capped": Case([NOTES, SOON, SOON, REPORTS], ["--max-todo-continuations", "1"]),
-    "budget": Case([NOTES], ["--max-tokens", "30"]),
+    "budget": Case([replace(NOTES, tokens=(1_500, 10))], ["--max-tokens", "2500"]),
     "stalled": Case([NOTES, *[SOON] * 8]),
     "waiting": Case([NOTES, WRITES], then=[MARKS, SAYS]),
     "cancelled": Case([NOTES, HANGS], stopped=True),
@@ -37,7 +38,7 @@ CODES: Final = {
 WHY: Final = {
     "open": "1 item is open, and continuation is off",
     "capped": "limit of 1 continuations reached",
-    "budget": "18 of 30 tokens are used; the next request needs about ",
+    "budget": "1,510 of 2,500 tokens are used; the next request needs about ",
     "stalled": "no progress in 3 continuations",
     "waiting": "write_file (",
     "cancelled": "a person pressed Ctrl-C",
@@ -71,7 +72,8 @@ def test_a_turn_ends_with_its_reason(wire: Wire, reason: str) -> None:
     assert told["todos"][0]["status"] == ("completed" if reason == "completed" else "pending")
     replies = len(run.asked) - (reason in ("cancelled", "error"))
     assert told["iterations"] == replies - APART.get(reason, 0)
-    assert told["usage"] == {"inputTokens": 11 * replies, "outputTokens": 7 * replies, "cachedTokens": 0}
+    sent, received = (1_500, 10) if reason == "budget" else (11, 7)
+    assert told["usage"] == {"inputTokens": sent * replies, "outputTokens": received * replies, "cachedTokens": 0}
     assert len(run.asked) == len(CASES[reason].answers)
     # The report and the fresh attempt begin anew; each part for itself repeats what it sent before.
     own = len(run.asked) - APART.get(reason, 0)

@@ -29,6 +29,21 @@ def _announces(text: str) -> bool:
     return _ANNOUNCEMENT.fullmatch(text) is not None
 
 
+_ACTION: Final = re.compile(
+    r"(?:(?:OK|Okay|Sure|Certainly|Great|Alright|Understood|Now)[,.!:]?\s+)?"
+    r"(?:I'll|I’ll|I will|I am going to|I'm going to|Let me|Let's|Next,? I)\b(?! know)[^\n?:]{0,160}",
+    re.IGNORECASE,
+)
+_ANSWERS: Final = re.compile(
+    r"\b(?:not|never|cannot|because|if you|when you|once you|unless|wait)\b|n't\b", re.IGNORECASE
+)
+
+
+def announces(text: str) -> bool:
+    """Whether a reply only says what its agent will do next, and neither refuses nor waits for the user."""
+    return _ACTION.fullmatch(text.strip()) is not None and _ANSWERS.search(text) is None
+
+
 def is_call_as_text(text: str, tools: Collection[str]) -> bool:
     """Whether a reply is only the JSON of a tool call, as models write it if their server does not understand it."""
     found = _CALL.fullmatch(text.strip())
@@ -78,8 +93,11 @@ class AnswerText:
 
 def may_report(reason: Reason, spent: TurnCounters, limits: Limits, interrupted: bool) -> bool:
     """Whether a report is due and its request fits into the budgets."""
-    if interrupted or reason not in (Reason.CAPPED, Reason.BUDGET):
-        return False
+    return not interrupted and reason in (Reason.CAPPED, Reason.BUDGET) and fits(spent, limits)
+
+
+def fits(spent: TurnCounters, limits: Limits) -> bool:
+    """Whether the next request fits into the budgets, whatever the limit of iterations."""
     if limits.seconds is not None and spent.seconds >= limits.seconds:
         return False
     if limits.tokens is not None and spent.tokens + spent.context > limits.tokens:

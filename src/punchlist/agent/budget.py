@@ -1,15 +1,17 @@
 """What a turn has used: tokens and cost with those of its workers (budgets cover both), iterations, and continuations;
-and whether it makes progress (C4, C5)."""
+what its next request will need; and whether it makes progress (C4, C5)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from punchlist.agent.context import ModelContext
 from punchlist.agent.continuation import Limits, TurnCounters
 from punchlist.agent.list_state import ListState
 from punchlist.agent.work_log import WorkLog
-from punchlist.models.model import Usage
+from punchlist.models.model import Model, Reply, Usage
 
 N = TypeVar("N", int, float)
 COMPLETED: Final = "completed"
@@ -20,10 +22,13 @@ class Budget:
     def __init__(self, parent: Budget | None = None) -> None:
         self.usage = Usage()
         self.cost = 0.0
+        self.requests = 0
+        """Requests to models in this process, with those of workers."""
         self._parent = parent
 
     def charge(self, usage: Usage, cost: float) -> None:
         self.restore(usage, cost)
+        self.requests += 1
         if self._parent is not None:
             self._parent.charge(usage, cost)
 
@@ -43,6 +48,54 @@ def _smaller(first: N | None, second: N | None) -> N | None:
     if first is None or second is None:
         return second if first is None else first
     return min(first, second)
+
+
+class RequestEstimate:
+    """What the next request of a turn will need."""
+
+    def __init__(self, model: Model, context: ModelContext) -> None:
+        self._model = model
+        self._context = context
+        self._tokens = 0
+        self._last = Usage()
+
+    def restore(self, replies: Sequence[Reply]) -> None:
+        if replies:
+            self.replied(replies[-1])
+
+    def replied(self, reply: Reply) -> None:
+        self._tokens, self._last = reply.usage.total, reply.usage
+
+    def added(self, tokens: int) -> None:
+        self._tokens += tokens
+
+    def compacted(self, tokens: int) -> None:
+        self._tokens = tokens
+
+    def counted(self, counters: TurnCounters, state: str) -> TurnCounters:
+        """The counters with the tokens and the cost of the next request, which ends with `state`."""
+        compacted = self._context.tokens_if_compacted(state)
+        tokens, cached = self._tokens, self._last.cached_tokens
+        if compacted is not None:
+            # A compacted context is not in the provider's cache.
+            tokens, cached = compacted, 0
+        elif not self._last.total:
+            tokens = self._context.tokens(state)
+        last = self._last
+        return counters._replace(
+            context=tokens,
+            next_cost=self._cost(Usage(tokens, cached_tokens=cached)),
+            growth=max(tokens - last.input_tokens, 0) if last.input_tokens else 0,
+            reply=last.output_tokens,
+            reply_cost=self._cost(Usage(0, last.output_tokens)),
+        )
+
+    def small(self, counters: TurnCounters, tokens: int) -> TurnCounters:
+        """The counters if the next request is one of its own, with so many tokens."""
+        return counters._replace(context=tokens, next_cost=self._cost(Usage(tokens)))
+
+    def _cost(self, usage: Usage) -> float:
+        return self._model.info.cost(usage) or 0.0
 
 
 class TurnProgress:

@@ -3,8 +3,9 @@
 Its questions, in this order; the first that applies decides:
 
     cancelled? · suspended? · timed out? · error or cut off? · limit reached? · calls to answer? ·
-    message pending? · nothing open? (then: no answer? a goal is judged) · continuation off? · everything waiting? ·
-    stalled? (first: one attempt at the next item in a fresh context) · continuation limit? · else: continue
+    message pending? · nothing open? (then: no answer, or only an announcement? a goal is judged) · continuation off? ·
+    everything waiting? · stalled? (first: one attempt at the next item in a fresh context) · continuation limit? ·
+    else: continue
 
 The loop of our own agents and the hooks of third-party agents use the same rules.
 """
@@ -37,6 +38,9 @@ MAX_CONTINUATIONS: Final = 50
 """Of one turn, whatever they brought."""
 MAX_EMPTY_REPLIES: Final = 2
 """How often the model is asked for an answer that it left empty."""
+ANNOUNCED_ONLY: Final = (
+    "You said what you will do next, but called no tool. Do it now; if nothing is left to do, answer the user."
+)
 ANSWER_MISSING: Final = (
     "Your last reply was empty, or a tool call written as text, which is not run. Continue with the request; if it is "
     "done, answer the user."
@@ -81,6 +85,11 @@ class Limits:
     cost: float | None = None
     calls_per_reply: int = 100
     """The calls of a reply that run; the model is told about the others."""
+
+    @property
+    def is_fixed(self) -> bool:
+        """The iterations are not extended while items are open, as with --max-iterations."""
+        return self.base_iterations >= self.max_iterations
 
     def iterations(self, allowed: int, used: int, anything_open: bool) -> int:
         """The number of model requests allowed: extended while items are open, up to `max_iterations`.
@@ -153,6 +162,8 @@ class Situation:
     """Why the turn should stop for now and be resumed later."""
     message_pending: bool = False
     """A person sent a message that the model has not seen yet."""
+    announced: bool = False
+    """The reply only says what the model will do next, for the first time in this turn."""
     timed_out: bool = False
     """The time limit interrupted the turn."""
     failure: str | None = None
@@ -217,36 +228,73 @@ def must_stop(now: Situation) -> Stop | None:
         return Stop(Reason.BUDGET, f"the time limit of {now.limits.seconds:g} seconds is reached")
     if now.failure is not None:
         return Stop(Reason.ERROR, now.failure)
-    if now.finished or (not now.has_calls and not now.open and not now.empty_replies):
+    if now.finished or not _asks_again(now):
         # The turn is about to complete, so a limit reached now stops nothing.
         return None
-    return _limit(now)
+    return _window_full(now) or limit_reached(now)
 
 
-def _limit(now: Situation) -> Stop | None:
-    """Budgets are checked before the request that would exceed them (C6)."""
+def _asks_again(now: Situation) -> bool:
+    """Whether the model is asked again unless something stops the turn. What a judge finds missing comes later."""
+    return bool(now.has_calls or now.open or now.empty_replies or now.message_pending or now.announced)
+
+
+def _window_full(now: Situation) -> Stop | None:
+    if now.context_window is None or now.counters.context <= WINDOW_SHARE * now.context_window:
+        return None
+    return Stop(
+        Reason.BUDGET,
+        f"the next request needs about {now.counters.context:,} of {now.context_window:,} tokens of the context window"
+        + (" (assumed: set context_window to that of the model)" if now.window_assumed else ""),
+    )
+
+
+def limit_reached(now: Situation) -> Stop | None:
+    """Budgets are checked before the request that would exceed them (C6), and leave room for a last report (T9)."""
     spent, limits = now.counters, now.limits
     if spent.iterations >= limits.iterations(spent.allowed, spent.iterations, bool(now.open)):
-        return Stop(Reason.CAPPED, f"limit of {spent.iterations} iterations reached")
-    if now.context_window is not None and spent.context > WINDOW_SHARE * now.context_window:
         return Stop(
-            Reason.BUDGET,
-            f"the next request needs about {spent.context:,} of {now.context_window:,} tokens of the context window"
-            + (" (assumed: set context_window to that of the model)" if now.window_assumed else ""),
+            Reason.CAPPED, f"limit of {spent.iterations} iteration{'' if spent.iterations == 1 else 's'} reached"
         )
-    if limits.tokens is not None and spent.tokens + spent.context > WINDOW_SHARE * limits.tokens:
+    if limits.tokens is not None and not _calls_within_tokens(spent, limits.tokens):
         return Stop(
             Reason.BUDGET,
             f"{spent.tokens:,} of {limits.tokens:,} tokens are used; the next request needs about {spent.context:,}",
         )
     if limits.seconds is not None and spent.seconds >= limits.seconds:
         return Stop(Reason.BUDGET, f"{spent.seconds:.0f} of {limits.seconds:g} seconds are used")
-    if limits.cost is not None and (spent.cost >= limits.cost or spent.cost + spent.next_cost > limits.cost):
+    if limits.cost is not None and (spent.cost >= limits.cost or not _calls_within_cost(spent, limits.cost)):
         return Stop(
             Reason.BUDGET,
             f"${spent.cost:.4f} of ${limits.cost:g} are used; the next request costs about ${spent.next_cost:.4f}",
         )
     return None
+
+
+def _calls_within_tokens(spent: TurnCounters, limit: int) -> int:
+    kept = (1 - WINDOW_SHARE) * limit
+    return _calls_within(limit - spent.tokens, kept, spent, spent.context, spent.growth, spent.reply)
+
+
+def _calls_within_cost(spent: TurnCounters, limit: float) -> int:
+    growth = spent.next_cost * spent.growth / max(spent.context, 1)
+    return _calls_within(limit - spent.cost, 0.0, spent, spent.next_cost, growth, spent.reply_cost)
+
+
+def _calls_within(room: float, kept: float, spent: TurnCounters, request: float, growth: float, reply: float) -> int:
+    """How many calls fit into a budget if each request is longer than the one before, and a report is to follow them.
+
+    Counts at most one more than are warned about. `kept` of the budget is left over.
+    """
+    count = 0
+    while count <= WARNING_CALLS:
+        report = request + growth + 2 * reply if spent.iterations or count else 0.0
+        if request > room - max(kept, report):
+            break
+        room -= request + reply
+        request += growth
+        count += 1
+    return count
 
 
 def limit_warning(spent: TurnCounters, limits: Limits, anything_open: bool) -> str | None:
@@ -256,25 +304,23 @@ def limit_warning(spent: TurnCounters, limits: Limits, anything_open: bool) -> s
     if 0 < left <= WARNING_CALLS:
         return f"{_calls(left)} left before the limit of model calls. {near}"
     if limits.tokens is not None and spent.context:
-        left = _calls_left(WINDOW_SHARE * limits.tokens - spent.tokens, spent.context, spent.growth, spent.reply)
+        left = _calls_within_tokens(spent, limits.tokens)
         if left <= WARNING_CALLS:
             return f"About {_calls(max(left, 1))} left before the token limit. {near}"
     if limits.cost is not None and spent.next_cost:
-        growth = spent.next_cost * spent.growth / max(spent.context, 1)
-        left = _calls_left(limits.cost - spent.cost, spent.next_cost, growth, spent.reply_cost)
+        left = _calls_within_cost(spent, limits.cost)
         if left <= WARNING_CALLS:
             return f"About {_calls(max(left, 1))} left before the cost limit. {near}"
+    if limits.seconds is not None and spent.iterations:
+        left = int((limits.seconds - spent.seconds) * spent.iterations // max(spent.seconds, 0.001))
+        if left <= WARNING_CALLS:
+            return f"About {_calls(max(left, 1))} left before the time limit. {near}"
+    if anything_open and spent.continuations:
+        left = limits.continuations - spent.continuations
+        if left < WARNING_CALLS:
+            stops = "If you stop once more" if left <= 0 else "If you stop twice more"
+            return f"{stops} before the list is clear, the turn ends. {near}"
     return None
-
-
-def _calls_left(room: float, request: float, growth: float, reply: float) -> int:
-    """How many calls fit into a budget if each request is longer than the one before; at most one too many to warn."""
-    count = 0
-    while count <= WARNING_CALLS and request <= room:
-        room -= request + reply
-        request += growth
-        count += 1
-    return count
 
 
 def _calls(count: int) -> str:
@@ -291,11 +337,7 @@ def _unfinished_calls(now: Situation) -> Decision | None:
 
 def _decide_by_list(now: Situation) -> Decision:
     if not now.open:
-        if now.empty_replies and now.empty_replies <= MAX_EMPTY_REPLIES:
-            return Continue(ANSWER_MISSING)
-        if not now.has_text:
-            return Stop(Reason.ERROR, f"the model gave no answer in {now.empty_replies} replies")
-        return Judge() if now.has_goal else Stop(Reason.COMPLETED, "nothing is open")
+        return _decide_by_answer(now)
     if not now.enabled:
         return Stop(Reason.OPEN, f"{_count(now.open)} open, and continuation is off")
     if all(item.waits_for is not None for item in now.open):
@@ -310,6 +352,16 @@ def _decide_by_list(now: Situation) -> Decision:
     if now.counters.all_continuations >= MAX_CONTINUATIONS:
         return Stop(Reason.CAPPED, f"limit of {MAX_CONTINUATIONS} continuations in one turn reached")
     return Continue(continuation_prompt(now.open, now.exits))
+
+
+def _decide_by_answer(now: Situation) -> Decision:
+    if now.empty_replies and now.empty_replies <= MAX_EMPTY_REPLIES:
+        return Continue(ANSWER_MISSING)
+    if not now.has_text:
+        return Stop(Reason.ERROR, f"the model gave no answer in {now.empty_replies} replies")
+    if now.announced:
+        return Continue(ANNOUNCED_ONLY)
+    return Judge() if now.has_goal else Stop(Reason.COMPLETED, "nothing is open")
 
 
 def next_item(open: Sequence[OpenItem]) -> OpenItem | None:

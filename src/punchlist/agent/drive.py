@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from punchlist.agent.continuation import Continue, Reason, Stop, must_stop, next_item
+from punchlist.agent.continuation import Continue, Reason, Stop, Wait, must_stop, next_item
 from punchlist.agent.item_runner import ItemRunner
 from punchlist.agent.message_kinds import CONTINUATION, RESUMED
 from punchlist.agent.prompts import DRIVE_ANSWER, DRIVE_PLAN_AGAIN, DRIVE_PLAN_MORE, DRIVE_PLAN_POINTS
@@ -31,6 +31,8 @@ async def run_drive(turn: Turn, goal: str | None, runner: ItemRunner) -> TurnRes
         reply = await turn.restore()
     else:
         await turn.begin(goal)
+    if reply is None and (stop := turn.limit()) is not None:
+        return await turn.end(stop.reason, stop.why)
     is_planned = turn.is_planned if goal is not None else bool(turn.lists.open or turn.lists.plan_text)
     if not is_planned and (stopped := await _plan(turn, runner, reply)) is not None:
         return stopped
@@ -50,7 +52,8 @@ async def run_drive(turn: Turn, goal: str | None, runner: ItemRunner) -> TurnRes
         return await turn.end(Reason.OPEN, "some items could not be finished")
     if shortfall := await runner.shortfall():
         return await turn.end(Reason.OPEN, shortfall)
-    return await turn.end(Reason.COMPLETED, "every item has ended")
+    not_done = await runner.not_done(turn.answer_text)
+    return await turn.end(Reason.COMPLETED, "every item has ended", not_done=not_done)
 
 
 async def _work_off(turn: Turn, runner: ItemRunner, *, resumed: bool = False) -> TurnResult | None:
@@ -62,10 +65,11 @@ async def _work_off(turn: Turn, runner: ItemRunner, *, resumed: bool = False) ->
         if item is None:
             waiting = [f"{each.title}: {each.waits_for}" for each in turn.lists.open if each.waits_for]
             return await turn.suspend(waiting) if waiting else None
-        if (ended := await runner.work_off(turn.goal, item, resumed=resumed)) is not None:
-            if ended.reason is Reason.WAITING:
-                return await turn.suspend([ended.why])
-            return await turn.end(ended.reason, ended.why)
+        match await runner.work_off(turn.goal, item, resumed=resumed):
+            case Wait(on):
+                return await turn.suspend(on)
+            case Stop(reason, why):
+                return await turn.end(reason, why)
         resumed = False
 
 
@@ -89,7 +93,7 @@ async def _plan(turn: Turn, runner: ItemRunner, reply: Reply | None) -> TurnResu
     for _ in range(PLANNING_CALLS):
         reply = reply or await turn.ask()
         await turn.run_calls(reply)
-        if (stop := must_stop(await turn.situation(reply))) is not None:
+        if (stop := must_stop(await turn.situation(reply)) or turn.limit()) is not None:
             return await turn.end(stop.reason, stop.why)
         planned = len(turn.lists.items) - before
         if is_asked or planned >= max(points, 1):

@@ -7,7 +7,7 @@ answer, and looks for itself. Its verdicts are bounded in number, and the same v
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, Final, NamedTuple
 
@@ -23,6 +23,7 @@ from punchlist.models.model import CallReturn, Message, Model, ModelError, Model
 from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext
 from punchlist.verification.goal import Goal
 from punchlist.verification.model import Check, CheckOutcome
+from punchlist.verification.output import stable_output
 
 MAX_VERDICTS: Final = 5
 MAX_MISSING_LENGTH: Final = 4_000
@@ -39,6 +40,12 @@ reader can verify by looking at files or running a command. Where a command deci
 in backquotes. Add nothing that the user did not ask for."""
 
 
+_MISSING: Final = "Your list is clear, but the goal is not met yet. What is missing:\n\n"
+_DO_IT: Final = "\n\nDo it now, then answer the user."
+_WORD: Final = re.compile(r"\w+")
+_ARTICLES: Final = frozenset({"a", "an", "the", "is", "are"})
+
+
 class VerdictKind(StrEnum):
     MET = "met"
     NOT_YET = "not_yet"
@@ -50,6 +57,8 @@ class VerdictKind(StrEnum):
 class GoalVerdict(NamedTuple):
     kind: VerdictKind
     text: str = ""
+    ended: Reason = Reason.OPEN
+    """How a turn ends whose goal could not be judged."""
 
 
 def after_verdict(verdict: GoalVerdict, earlier: Sequence[GoalVerdict]) -> Continue | Stop:
@@ -61,15 +70,24 @@ def after_verdict(verdict: GoalVerdict, earlier: Sequence[GoalVerdict]) -> Conti
         case VerdictKind.UNACHIEVABLE:
             return Stop(Reason.OPEN, f"the goal cannot be met: {text}")
         case VerdictKind.NONE:
-            return Stop(Reason.OPEN, f"the goal could not be judged: {text}")
-    if verdict in earlier:
+            return Stop(verdict.ended, f"the goal could not be judged: {text}")
+    if _meaning(verdict) in map(_meaning, earlier):
         return Stop(Reason.OPEN, f"the goal is not met, and the verdict did not change: {text}")
     if len(earlier) + 1 >= MAX_VERDICTS:
         return Stop(Reason.OPEN, f"the goal is not met after {MAX_VERDICTS} verdicts: {text}")
-    return Continue(
-        f"Your list is clear, but the goal is not met yet. What is missing:\n\n"
-        f"{without_tags(visible_block(verdict.text[:MAX_MISSING_LENGTH]))}\n\nDo it now, then answer the user."
-    )
+    return Continue(f"{_MISSING}{without_tags(visible_block(verdict.text[:MAX_MISSING_LENGTH]))}{_DO_IT}")
+
+
+def _meaning(verdict: GoalVerdict) -> tuple[str, ...]:
+    """What a verdict says, for comparison: a check prints other times, and a judge words it a little differently."""
+    words = _WORD.findall(stable_output(verdict.text).casefold())
+    return tuple(word for word in words if word not in _ARTICLES)
+
+
+def earlier_verdicts(texts: Iterable[str]) -> list[GoalVerdict]:
+    """The verdicts with which a turn was sent back, from its messages."""
+    told = [text.removeprefix(_MISSING).removesuffix(_DO_IT) for text in texts if text.startswith(_MISSING)]
+    return [GoalVerdict(VerdictKind.NOT_YET, text) for text in told]
 
 
 # --- the judge --------------------------------------------------------------------------------------------
@@ -167,6 +185,10 @@ class GoalJudge:
     def missing(self) -> str:
         """What the last verdict said."""
         return self._earlier[-1].text if self._earlier else ""
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        """Count the verdicts of a turn that is resumed."""
+        self._earlier = earlier_verdicts(message.text for message in messages if isinstance(message, UserText))
 
     async def decide(self, answer: str, signal: CancelSignal) -> Continue | Stop:
         verdict = await self._failed_check(signal) or await self._judged(answer)

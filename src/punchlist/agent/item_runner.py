@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from punchlist.agent.continuation import Limits, OpenItem, Reason, Wait
-from punchlist.agent.definitions import SUPERVISOR_TOOLS, AgentDefinition
+from punchlist.agent.continuation import Limits, OpenItem, Reason, Stop, Wait
+from punchlist.agent.definitions import SUPERVISOR_TOOLS, AgentDefinition, cap_iterations
 from punchlist.agent.delegation import SubagentRunner
 from punchlist.agent.item_task import EXIT_TOOLS, ItemExit, ItemTask
 from punchlist.agent.prompts import DRIVE_ITEM, item_prompt, plan_lines
@@ -48,6 +48,7 @@ class ItemResult(NamedTuple):
 class ItemRunner:
     def __init__(self, runtime: AgentRuntime, request: TurnRequest, scope: TurnScope, worker: AgentDefinition) -> None:
         self._runtime = runtime
+        self._request = request
         self._scope = scope
         self._worker = _item_agent(worker)
         self._runner = SubagentRunner(runtime, request, scope)
@@ -70,8 +71,8 @@ class ItemRunner:
             "Continue with the next open item; if none is left, answer the user."
         )
 
-    async def work_off(self, goal: str, item: OpenItem, *, resumed: bool = False) -> TurnResult | None:
-        """Up to three attempts, each told why the last one failed. Returns a result if it ends the turn.
+    async def work_off(self, goal: str, item: OpenItem, *, resumed: bool = False) -> Stop | Wait | None:
+        """Up to three attempts, each told why the last one failed. Returns what ends the turn, if anything does.
 
         `resumed`: the first attempt may have been interrupted.
         """
@@ -79,9 +80,12 @@ class ItemRunner:
         failures: list[str] = []
         refusals = 0
         while len(failures) < MAX_ATTEMPTS:
+            if (left := self._requests_left()) is not None and left < 1:
+                return Stop(Reason.CAPPED, f"limit of {self._request.agent.limits.max_iterations} iterations reached")
             result = await self._attempt(goal, item, failures, resumed=resumed and not failures)
             if result.stop is not None:
-                return result.stop
+                stop = result.stop
+                return Wait((stop.why,)) if stop.reason is Reason.WAITING else Stop(stop.reason, stop.why)
             if result.exit in (ItemExit.FINISHED, ItemExit.NEEDS_PERSON):
                 return None
             refusals += result.exit is ItemExit.CANNOT
@@ -99,7 +103,10 @@ class ItemRunner:
         answers = plan.answers.get(item.id, ())
         failures = failures or verification.failures
         prompt = item_prompt(goal, plan.todos, item, todo, task.verification.check, failures, answers)
-        result = await self._runner.run(self._worker, prompt, resumed=resumed, item=task)
+        worker = self._worker
+        if (left := self._requests_left()) is not None:
+            worker = replace(worker, limits=cap_iterations(worker.limits, min(left, worker.limits.max_iterations)))
+        result = await self._runner.run(worker, prompt, resumed=resumed, item=task)
         if result.reason is Reason.COMPLETED and task.exit is not None:
             return await self._leave(item, task)
         if result.reason in (Reason.WAITING, Reason.CANCELLED, Reason.BUDGET) or _is_outage(result):
@@ -110,6 +117,13 @@ class ItemRunner:
         elif result.last_text:
             why = f"{why}. The last words were: {result.last_text}"
         return ItemResult(None, why)
+
+    def _requests_left(self) -> int | None:
+        """Of the model requests that a person allows the whole turn; None without such a limit."""
+        limits = self._request.agent.limits
+        if self._request.driven is None or not limits.is_fixed:
+            return None
+        return limits.max_iterations - self._request.budget.requests
 
     async def _checklist_verification(self, item: OpenItem) -> Verification:
         checklist = await self._call(self._runtime.checklists.get, self._scope.conversation_id)
@@ -125,6 +139,15 @@ class ItemRunner:
         """How each item of the plan ended, for the answer."""
         plan = await self._call(self._runtime.plans.snapshot, self._scope)
         return "\n".join(plan_lines(plan.todos))
+
+    async def not_done(self, answer: str) -> str:
+        """The skipped items that an answer does not name; empty if it names all."""
+        plan = await self._call(self._runtime.plans.snapshot, self._scope)
+        skipped = {todo.title: todo.outcome or "" for todo in plan.todos if _is_skipped(todo)}
+        skipped |= dict.fromkeys(self._skipped_checklist.values(), "")
+        left = {title: why for title, why in skipped.items() if title.casefold() not in answer.casefold()}
+        lines = [f"- {one_line(f'{title}: {why}' if why else title, 500)}" for title, why in left.items()]
+        return "\n".join(["Not done:", *lines]) if lines else ""
 
     async def shortfall(self) -> str:
         """Why the turn is not completed although its list is clear; empty if it is.
@@ -198,7 +221,9 @@ def _titles(titles: Iterable[str]) -> str:
 
 def _item_agent(agent: AgentDefinition) -> AgentDefinition:
     limits = replace(
-        ITEM_LIMITS,
+        cap_iterations(ITEM_LIMITS, min(ITEM_LIMITS.max_iterations, agent.limits.max_iterations)),
+        continuations=min(ITEM_LIMITS.continuations, agent.limits.continuations),
+        stall_after=min(ITEM_LIMITS.stall_after, agent.limits.stall_after),
         tokens=agent.limits.tokens,
         cost=agent.limits.cost,
         seconds=agent.limits.seconds,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from punchlist.agent.continuation import Continue, Judge, Proceed, Stop, TryFresh, Wait, decide
+from punchlist.agent.continuation import Continue, Decision, Judge, Proceed, Stop, TryFresh, Wait, decide
 from punchlist.agent.turn import Turn
 from punchlist.agent.turn_model import TurnResult
 from punchlist.models.model import Reply
@@ -18,20 +18,9 @@ async def run_loop(turn: Turn, goal: str | None) -> TurnResult:
         reply = await turn.restore()
     else:
         await turn.begin(goal)
+    decision: Decision = Proceed() if reply is not None else turn.limit() or Proceed()
     while True:
-        reply = reply or await turn.ask()
-        await turn.run_calls(reply)
-        decision = decide(await turn.situation(reply))
-        if isinstance(decision, Judge):
-            decision = await turn.judge()
-            if turn.lists.open:
-                # Items were added while it judged.
-                decision = decide(await turn.situation(reply))
-        elif isinstance(decision, TryFresh):
-            decision = await turn.try_fresh(decision.item)
         match decision:
-            case Proceed():
-                pass
             case Continue(prompt):
                 await turn.send_continuation(prompt)
             case Wait(on):
@@ -39,4 +28,18 @@ async def run_loop(turn: Turn, goal: str | None) -> TurnResult:
             case Stop(reason, why):
                 await turn.report(reason, why)
                 return await turn.end(reason, why)
+        reply = reply or await turn.ask()
+        await turn.run_calls(reply)
+        decision = await _decide(turn, reply)
         reply = None
+
+
+async def _decide(turn: Turn, reply: Reply) -> Decision:
+    decision = decide(await turn.situation(reply))
+    if isinstance(decision, TryFresh):
+        return await turn.try_fresh(decision.item)
+    if not isinstance(decision, Judge):
+        return decision
+    verdict = await turn.judge()
+    # Items may have been added while it judged.
+    return decide(await turn.situation(reply)) if turn.lists.open else verdict

@@ -244,7 +244,8 @@ class AgentRuntime:
             items = await call(self._items_for_judge, scope)
             mission = judge_request(goal, original_request(stored), items, answer)
             result = await runner.run(judge_agent(request.driven or request.agent), mission, resumed=False, item=task)
-            return task.verdict or GoalVerdict(VerdictKind.NONE, f"{result.reason}: {result.why}")
+            ended = Reason.BUDGET if result.reason is Reason.BUDGET else Reason.OPEN
+            return task.verdict or GoalVerdict(VerdictKind.NONE, f"{result.reason}: {result.why}", ended)
 
         return GoalJudge(goal, checks, ask_judge if goal.criteria else None)
 

@@ -9,10 +9,19 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from punchlist.agent.answer import AnswerText, final_prompt, is_call_as_text, may_report, report_request
-from punchlist.agent.budget import TurnProgress
+from punchlist.agent.answer import (
+    AnswerText,
+    announces,
+    final_prompt,
+    fits,
+    is_call_as_text,
+    may_report,
+    report_request,
+)
+from punchlist.agent.budget import RequestEstimate, TurnProgress
 from punchlist.agent.context import state_text
 from punchlist.agent.continuation import (
+    ANNOUNCED_ONLY,
     Continue,
     Exits,
     OpenItem,
@@ -20,8 +29,10 @@ from punchlist.agent.continuation import (
     Reason,
     Situation,
     Stop,
+    TurnCounters,
     Wait,
     ending_text,
+    limit_reached,
     limit_warning,
 )
 from punchlist.agent.definitions import CHECKLIST_TOOL
@@ -98,12 +109,9 @@ class Turn:
         self._reminded_at: object = None
         self._answer = AnswerText()
         self._empty_replies = 0
-        self._next_context = 0
-        """An estimate of the tokens of the next request."""
-        self._usage = Usage()
-        """Of the last reply."""
-        self._cached = 0
-        """Tokens of the last request that the provider had cached."""
+        self._told_to_act = False
+        """The model has been told once that it only announced its work."""
+        self._next = RequestEstimate(deps.model, deps.context)
         self._tried_fresh: frozenset[str] = frozenset()
         self._restored: RestoredTurn | None = None
 
@@ -126,6 +134,10 @@ class Turn:
     def is_planned(self) -> bool:
         """There is a list to work on, and the request of the turn adds nothing to it."""
         return bool(self._lists.open) and self._deps.request.is_planned
+
+    @property
+    def answer_text(self) -> str:
+        return self._answer.text
 
     @property
     def goal(self) -> str:
@@ -161,8 +173,11 @@ class Turn:
         for message in before.messages:
             if isinstance(message, Reply):
                 self._add_to_answer(message)
-                self._usage = message.usage
-        self._next_context = before.counters.context
+                self._next.replied(message)
+            elif isinstance(message, UserText):
+                self._told_to_act |= message.text == ANNOUNCED_ONLY
+        if self._deps.judge is not None:
+            self._deps.judge.restore(before.messages)
         if before.reply is not None:
             self._failure = CUT_OFF.get(before.reply.finish)
         await self._read_lists()
@@ -192,7 +207,7 @@ class Turn:
         message = UserText(text, from_person=kind not in LOOP_KINDS)
         await self._deps.log.save_message(message, kind)
         self._context.add(message)
-        self._next_context += estimated_tokens(text)
+        self._next.added(estimated_tokens(text))
 
     # --- the model ----------------------------------------------------------------------------------------
 
@@ -247,7 +262,7 @@ class Turn:
         if the model has refused it as too long."""
         if (done := self._context.compact(state, refused=refused)) is None:
             return False
-        self._next_context = done.after_tokens
+        self._next.compacted(done.after_tokens)
         await self._deps.log.save_compaction(done.text)
         names = self._agent.name, self._deps.turn_id
         self._emit(ContextCompacted(*names, done.before_tokens, done.after_tokens, done.messages))
@@ -278,9 +293,7 @@ class Turn:
     def _count(self, reply: Reply) -> None:
         self._add_to_answer(reply)
         self._budget.charge(reply.usage, self._deps.model.info.cost(reply.usage) or 0.0)
-        self._next_context = reply.usage.total
-        self._usage = reply.usage
-        self._cached = reply.usage.cached_tokens
+        self._next.replied(reply)
         self._progress.replied()
 
     def _add_to_answer(self, reply: Reply) -> None:
@@ -324,7 +337,7 @@ class Turn:
         before = self._context.length
         self._context.add(*results)
         # The context shortens results that are too long for the window.
-        self._next_context += (self._context.length - before) // CHARACTERS_PER_TOKEN
+        self._next.added((self._context.length - before) // CHARACTERS_PER_TOKEN)
 
     # --- the decision and its effects ---------------------------------------------------------------------
 
@@ -334,26 +347,11 @@ class Turn:
         ended = None if end_reason is None else f"the turn was ended from outside ({end_reason})"
         if not reply.calls:
             self._progress.stopped()
-        counters, limits = self._progress.counters, self._agent.limits
-        allowed = limits.iterations(counters.allowed, counters.iterations, bool(self._lists.open))
-        compacted = self._context.tokens_if_compacted(state_text(self._lists.text))
-        # A compacted context is not in the provider's cache.
-        context, cached = (self._next_context, self._cached) if compacted is None else (compacted, 0)
-        self._progress.counters = counters._replace(
-            tokens=self._budget.usage.total,
-            context=context,
-            cost=self._budget.cost,
-            next_cost=self._deps.model.info.cost(Usage(context, cached_tokens=cached)) or 0.0,
-            growth=max(context - self._usage.input_tokens, 0) if self._usage.input_tokens else 0,
-            reply=self._usage.output_tokens,
-            reply_cost=self._deps.model.info.cost(Usage(0, self._usage.output_tokens)) or 0.0,
-            seconds=monotonic() - self._started_at,
-            allowed=allowed,
-        )
+        self._count_next()
         return Situation(
             open=self._lists.open,
-            counters=self._progress.counters,
-            limits=limits,
+            counters=self._counters,
+            limits=self._agent.limits,
             enabled=self._agent.todo_driven and any(self._can_end(item) for item in self._lists.open),
             has_calls=bool(reply.calls),
             finished=self._deps.request.item is not None and self._deps.request.item.exit is not None,
@@ -364,6 +362,7 @@ class Turn:
             cancelled=ended if self._cancelled.suspends else self._cancelled.reason or ended,
             suspended=self._cancelled.reason if self._cancelled.suspends else None,
             message_pending=self._message is not None,
+            announced=not reply.calls and not self._told_to_act and bool(self._deps.tools) and announces(reply.text),
             # A reply that arrived in time and leaves nothing to do completes the turn.
             timed_out=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._lists.open),
             failure=self._failure,
@@ -372,6 +371,31 @@ class Turn:
             exits=Exits(can_wait="wait_todo" in self._deps.tools),
             tried_fresh=self._tried_fresh if self._deps.try_item is not None else None,
         )
+
+    def _count_next(self) -> None:
+        """Bring the counters up to date, with an estimate of the next request."""
+        counters = self._next.counted(self._progress.counters, state_text(self._lists.text))
+        limits = self._agent.limits
+        self._progress.counters = counters._replace(
+            tokens=self._budget.usage.total,
+            cost=self._budget.cost,
+            seconds=monotonic() - self._started_at,
+            allowed=limits.iterations(counters.allowed, counters.iterations, bool(self._lists.open)),
+        )
+
+    @property
+    def _counters(self) -> TurnCounters:
+        """For the limits of the turn."""
+        counters = self._progress.counters
+        if self._deps.request.driven is None or not self._agent.limits.is_fixed:
+            return counters
+        # The attempts at its items count, too.
+        return counters._replace(iterations=max(counters.iterations, self._budget.requests))
+
+    def limit(self) -> Stop | None:
+        """The limit that another request would exceed."""
+        self._count_next()
+        return limit_reached(Situation(self._lists.open, self._counters, self._agent.limits))
 
     def _can_end(self, item: OpenItem) -> bool:
         tool = {"plan": "complete_todo", "checklist": CHECKLIST_TOOL}.get(item.list)
@@ -384,6 +408,7 @@ class Turn:
             self._restored = None
             await self._add_message(prompt, RESUMED)
             return
+        self._told_to_act |= prompt == ANNOUNCED_ONLY
         self._progress.continued()
         await sleep_unless_cancelled(
             self._signal, min(self._agent.check_interval * 2.0**self._progress.counters.unchanged, MAX_PAUSE)
@@ -405,7 +430,7 @@ class Turn:
             return told
         self._progress.helped()
         await self._add_message(told, RESUMED)
-        return Proceed()
+        return self.limit() or Proceed()
 
     async def judge(self) -> Continue | Stop:
         """Decide by the goal of the turn whether it is completed (V3)."""
@@ -415,6 +440,8 @@ class Turn:
         met = isinstance(decision, Stop) and decision.reason is Reason.COMPLETED
         await self._read_lists()
         self.note("the goal is met" if met else f"the goal is not met yet: {one_line(self.missing)}")
+        if isinstance(decision, Continue) and (stop := self.limit()) is not None:
+            return Stop(stop.reason, f"{stop.why}; missing for the goal: {one_line(self.missing)}")
         return decision
 
     async def report(self, reason: Reason, why: str) -> None:
@@ -430,12 +457,17 @@ class Turn:
 
         With `fallback`, that is the answer then, and the model sees only the user's request and the prompt.
         """
+        if fallback is not None:
+            self._answer = AnswerText(fallback)
+            self._count_next()
+            tokens = estimated_tokens(self._context.system + self.goal + prompt)
+            if not fits(self._next.small(self._progress.counters, tokens), self._agent.limits):
+                return
         await self._add_message(prompt, FINAL)
         log, model = self._deps.log, self._deps.model
         state = state_text(self._lists.text) if fallback is None else ""
         request = report_request(self._context.request(state))
         if fallback is not None:
-            self._answer = AnswerText(fallback)
             request = replace(request, messages=[UserText(self.goal), UserText(prompt)])
         log.request_sent(model.name, request, state)
         try:
@@ -461,11 +493,14 @@ class Turn:
         await self._deps.log.suspend(f"{Reason.WAITING}: {why}")
         return self._result(Reason.WAITING, why)
 
-    async def end(self, reason: Reason, why: str) -> TurnResult:
+    async def end(self, reason: Reason, why: str, *, not_done: str = "") -> TurnResult:
+        """`not_done`: what a completed turn has left out, for the answer."""
         await self._read_lists()
         if reason is Reason.COMPLETED and self._lists.open:
             reason, why = Reason.OPEN, "items were added while the turn ended"
-        ending = "" if reason is Reason.COMPLETED else ending_text(reason, why, self._lists.open)
+        if not_done:
+            self._answer.add(Reply(not_done))
+        ending = not_done if reason is Reason.COMPLETED else ending_text(reason, why, self._lists.open)
         await self._deps.log.end(reason, why, ending)
         return self._result(reason, why)
 

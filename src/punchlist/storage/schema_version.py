@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.database import Database
 
-SCHEMA_VERSION: Final = "0019"
+SCHEMA_VERSION: Final = "0020"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "b588b39415cf74b1c3cafe99682658ad616106670fcedaebf0faf0575d85cec3",
-    "postgresql": "5e0dfdc93f78e23aa4c31d7a101da299bbc677e26ad10fbabb28d9a1ed61e802",
+    "sqlite": "f3f62f8e23beb763ac947c99111fdf147a35ac3bb193f70eec120dbf6d3da7f7",
+    "postgresql": "d271202ed66d3b9660b2c8a0fc16d56201f259c48242da3ac65a72f9c07e0883",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

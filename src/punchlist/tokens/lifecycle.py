@@ -17,6 +17,7 @@ class TokenStatus(StrEnum):
 class TokenAction(StrEnum):
     CREATE = "create"
     REVOKE = "revoke"
+    LOG_OUT = "log_out"
 
 
 TOKEN: Final = Lifecycle(
@@ -24,6 +25,13 @@ TOKEN: Final = Lifecycle(
     {
         (NEW, TokenAction.CREATE): TokenStatus.ACTIVE,
         (TokenStatus.ACTIVE, TokenAction.REVOKE): TokenStatus.REVOKED,
+        (TokenStatus.ACTIVE, TokenAction.LOG_OUT): TokenStatus.REVOKED,
     },
-    allowed=dict.fromkeys(TokenAction, frozenset({Role.PERSON})),
+    allowed={
+        TokenAction.CREATE: frozenset({Role.PERSON}),
+        TokenAction.REVOKE: frozenset({Role.PERSON}),
+        # Of the caller's own browser.
+        TokenAction.LOG_OUT: frozenset(Role),
+    },
 )
+ENDINGS: Final = frozenset({TokenAction.REVOKE, TokenAction.LOG_OUT})

@@ -39,6 +39,8 @@ class AccessToken(NamedTuple):
     created_at: str
     expires_at: str | None
     revoked_at: str | None
+    parent_id: str | None = None
+    """The named token that a browser logged in with: its cookie ends with it."""
 
     @property
     def is_login(self) -> bool:
@@ -54,10 +56,12 @@ class AccessToken(NamedTuple):
 
     def as_json(self) -> dict[str, Any]:
         """Without what proves it: neither the hash nor the seal."""
-        return camel_json(self, "id", "name", "role", "created_by", "created_at", "expires_at", "revoked_at")
+        return camel_json(
+            self, "id", "name", "role", "created_by", "created_at", "expires_at", "revoked_at", "parent_id"
+        )
 
     def event_data(self) -> dict[str, str | None]:
-        return {
+        data = {
             "id": self.id,
             "name": self.name,
             "role": self.role.value,
@@ -66,6 +70,8 @@ class AccessToken(NamedTuple):
             "createdAt": self.created_at,
             "expiresAt": self.expires_at,
         }
+        # Only where there is one: the seals of older tokens do not have it.
+        return data if self.parent_id is None else {**data, "parentId": self.parent_id}
 
 
 class TokenValidity(StrEnum):

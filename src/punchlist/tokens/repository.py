@@ -15,6 +15,7 @@ _ROW: Final = select("access_tokens", AccessToken._fields)
 INSERT: Final = insert("access_tokens", AccessToken._fields)
 FIND: Final = Statement(f"{_ROW} WHERE id = :id")
 FIND_NAMED: Final = Statement(f"{_ROW} WHERE name = :name ORDER BY created_at DESC")
+CHILDREN: Final = Statement(f"{_ROW} WHERE parent_id = :id AND revoked_at IS NULL")
 ALL: Final = Statement(f"{_ROW} ORDER BY name, created_at, id")
 COUNT: Final = Statement("SELECT count(*) FROM access_tokens WHERE revoked_at IS NULL")
 REVOKE: Final = Statement("UPDATE access_tokens SET revoked_at = :at WHERE id = :id AND revoked_at IS NULL")
@@ -32,6 +33,11 @@ def find(tx: Transaction, id: str) -> AccessToken | None:
 def find_named(tx: Transaction, name: str) -> list[AccessToken]:
     """Newest first; at most one of them is not revoked."""
     return [_token(row) for row in tx.all(FIND_NAMED, name=name)]
+
+
+def find_children(tx: Transaction, id: str) -> list[AccessToken]:
+    """The cookies of browsers that logged in with a token and have not ended."""
+    return [_token(row) for row in tx.all(CHILDREN, id=id)]
 
 
 def find_all(tx: Transaction) -> list[AccessToken]:

@@ -6,7 +6,6 @@ Their policy allows the one style sheet that is in the page, by its hash.
 from __future__ import annotations
 
 import base64
-from contextlib import suppress
 from hashlib import sha256
 from typing import Final
 
@@ -14,10 +13,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from punchlist.errors import IllegalTransition
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.surfaces.web.context import context_of
 from punchlist.surfaces.web.forms import read_form
-from punchlist.surfaces.web.logins import COOKIE_LIFETIME
 
 _STYLE: Final = """
 :root { color-scheme: light dark; }
@@ -51,7 +49,8 @@ _FORM: Final = """<h1>Log in to Punchlist</h1><p>{message}</p>
 <form method="post" action="/login"><label for="code">Token</label>
 <input id="code" name="code" type="password" autocomplete="off" required><button>Log in</button></form>
 <small>Each login link works once. <code>punchlist serve --login</code> prints a new one, which is the shortest way.
-<code>punchlist token create NAME --role person</code> makes a token for this form.</small>"""
+<code>punchlist token create NAME --role person</code> makes a token for this form; with the role <code>viewer</code>,
+one that reads and changes nothing.</small>"""
 _WELCOME: Final = """<h1>Punchlist</h1><p>You are logged in. <a href="/">Continue</a></p>"""
 _REFRESH = '<meta http-equiv="refresh" content="0; url=/">'
 
@@ -78,25 +77,30 @@ async def _login(request: Request) -> Response:
     code = request.query_params.get("code")
     if code is None or request.method == "HEAD":
         return login_page(request)
-    return await _exchange(request, code)
+    return await _exchange(request, code, "This link was used before, or it has expired.")
 
 
 async def _login_form(request: Request) -> Response:
-    return await _exchange(request, (await read_form(request)).get("code", ""))
+    code = (await read_form(request)).get("code", "")
+    return await _exchange(
+        request, code, "This token is unknown here, has expired, was revoked, or was a link used before."
+    )
 
 
-async def _exchange(request: Request, code: str) -> Response:
+async def _exchange(request: Request, code: str, refusal: str) -> Response:
     web = request.app.state.web
     cookie = await web.call_in_thread(web.logins.exchange, code.strip())
     if cookie is None:
-        return login_page(request, 403, "This link was used before, or it has expired.")
+        return login_page(request, 403, refusal)
     # A page and not a redirect: browsers do not send a SameSite=Strict cookie with a redirect that began on another
     # site, such as a chat with the link in it.
     response = _page(_WELCOME, head=_REFRESH)
     response.set_cookie(
         web.cookie_name,
-        cookie,
-        max_age=int(COOKIE_LIFETIME.total_seconds()),
+        cookie.text,
+        max_age=int(
+            (parse_timestamp(cookie.token.expires_at) - parse_timestamp(cookie.token.created_at)).total_seconds()
+        ),
         httponly=True,
         samesite="strict",
         secure=web.secure,
@@ -108,8 +112,7 @@ async def _logout(request: Request) -> Response:
     context = context_of(request)
     web = request.app.state.web
     if context.principal.csrf is not None:
-        with suppress(IllegalTransition):  # It was revoked before.
-            await web.call_in_thread(web.logins.end, context.principal)
+        await web.call_in_thread(web.logins.end, context.principal)
     response = RedirectResponse("/login", 303)
     response.delete_cookie(web.cookie_name, httponly=True, samesite="strict", secure=web.secure)
     return response

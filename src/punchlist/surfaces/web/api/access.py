@@ -25,6 +25,9 @@ class TokenShape(ResponseModel):
     created_at: str
     expires_at: str | None
     revoked_at: str | None
+    parent_id: Annotated[
+        str | None, Field(description="Of a browser: the token that it logged in with, which ends it as well.")
+    ]
 
 
 class TokenListShape(ResponseModel):

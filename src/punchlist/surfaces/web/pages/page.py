@@ -24,6 +24,8 @@ class PageRequest:
     path: str
     parameters: Mapping[str, str] = field(default_factory=dict)
     """Parts of the path."""
+    token_id: str = ""
+    """The access token of this request."""
     query: Mapping[str, Sequence[str]] = field(default_factory=dict)
     form: Mapping[str, Sequence[str]] = field(default_factory=dict)
     seen_until: str | None = None

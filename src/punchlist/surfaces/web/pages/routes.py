@@ -174,6 +174,7 @@ def _page_request(
         context.principal.csrf or "",
         request.url.path,
         {name: str(value) for name, value in request.path_params.items()},
+        context.principal.token_id,
         parse_qs(request.url.query, max_num_fields=100),
         form,
         seen_until,

@@ -23,13 +23,16 @@ def settings(request: PageRequest) -> Page:
 def _tokens(request: PageRequest) -> list[dict[str, object]]:
     """The valid ones, newest first."""
     kinds = {LOGIN_CODE: "login link, not used yet", LOGIN_COOKIE: "browser"}
+    listed = sorted(request.services.tokens.list(), key=lambda each: each[0].created_at, reverse=True)
+    names = {token.id: token.name for token, _ in listed}
     return [
         {
             "token": token,
             "kind": next((kind for name, kind in kinds.items() if token.name.startswith(name)), "token"),
-            "is_own": token.name == request.actor.name,
+            "parent": names.get(token.parent_id or ""),
+            "is_own": token.id == request.token_id,
         }
-        for token, validity in sorted(request.services.tokens.list(), key=lambda each: each[0].created_at, reverse=True)
+        for token, validity in listed
         if validity is TokenValidity.VALID
     ]
 

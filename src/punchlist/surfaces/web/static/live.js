@@ -1,6 +1,7 @@
 // Keeps the page current: an event from the server refreshes the live part of the page, at most one request at a time.
 
 import { mayReplaceDrawer } from "./drafts.js";
+import { follow } from "./events.js";
 import { morph } from "./morph.js";
 import { showTimes } from "./times.js";
 
@@ -8,7 +9,6 @@ const region = document.querySelector("[data-live]");
 let running = null;
 let following = null;
 let writes = 0;
-let stale = false;
 
 // A change of this page is confirmed: what was requested before does not show it.
 export function written() {
@@ -36,7 +36,8 @@ async function load(url) {
     return;
   }
   if (response.status === 401) return location.reload();
-  if (!response.headers.get("content-type")?.startsWith("text/html")) return;
+  // An error of a proxy is a page as well.
+  if (!response.headers.has("Waiting")) return;
   if (writes !== before) return load(location.href);
   const next = document.createElement("div");
   next.append(document.createRange().createContextualFragment(html));
@@ -94,18 +95,12 @@ document.addEventListener("click", (event) => {
 
 // --- events -------------------------------------------------------------------------------------------------
 
-let source;
 let timer;
-let failures = 0;
 
 // The first event is shown at once; a burst of them at most every `PAUSE` milliseconds.
 const PAUSE = 200;
 let shown = 0;
 function changed() {
-  if (document.hidden) {
-    stale = true;
-    return;
-  }
   if (timer) return;
   timer = setTimeout(() => {
     timer = null;
@@ -114,32 +109,8 @@ function changed() {
   }, Math.max(20, shown + PAUSE - performance.now()));
 }
 
-function connect(last) {
-  const url = new URL(document.body.dataset.events, location.href);
-  if (last) url.searchParams.set("after", last);
-  source = new EventSource(url);
-  let seen = last;
-  source.addEventListener("open", () => {
-    if (failures) changed();
-    failures = 0;
-    showOffline(false);
-  });
-  const note = (event) => {
-    seen = event.lastEventId || seen;
-    changed();
-  };
-  source.addEventListener("change", note);
-  source.addEventListener("text", (event) => {
-    document.dispatchEvent(new CustomEvent("live-text", { detail: JSON.parse(event.data) }));
-  });
-  // The server has fewer events than this page has seen: its database was restored.
-  source.addEventListener("reset", note);
-  source.addEventListener("position", (event) => { seen = event.lastEventId || seen; });
-  source.addEventListener("error", () => {
-    failures += 1;
-    if (failures > 1) showOffline(true);
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => connect(seen), Math.min(500 * failures, 5000));
-  });
+function writing(piece) {
+  document.dispatchEvent(new CustomEvent("live-text", { detail: piece }));
 }
 
 function showOffline(offline) {
@@ -153,10 +124,4 @@ function showOffline(offline) {
   } else if (!offline) bar?.remove();
 }
 
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden && stale) {
-    stale = false;
-    refresh();
-  }
-});
-if (region && document.body.dataset.events) connect();
+if (region && document.body.dataset.events) follow(document.body.dataset.events, { changed, text: writing, offline: showOffline });

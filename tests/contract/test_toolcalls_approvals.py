@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -28,12 +29,14 @@ from tests.contract.toolcalls import (
     yes,
 )
 
+from punchlist.conversations.model import ChatEntry, Message
 from punchlist.conversations.service import Conversations
 from punchlist.errors import Conflict, InvalidInput, NotAllowed, NotFound, PunchlistError, StoreBusy
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.secrets import Redactor
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
+from punchlist.surfaces.web.pages.chat import shown_messages
 from punchlist.toolcalls.approval_store import Approvals, approval_stream
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalExpiry, ApprovalOutcome, OnExpiry
 from punchlist.toolcalls.batch import CallBatch
@@ -105,6 +108,20 @@ def test_modified_arguments_from_elsewhere_are_those_that_run(store: Store, else
             assert desk.ran == ["other"]
 
     run(scene())
+    found = elsewhere.find("a")
+    name = str(found.answered_by).partition(":")[2]
+    assert elsewhere.editor("a") == name
+    assert elsewhere.edited_calls(found.conversation_id) == {"a": (name, {"on": "other"})}
+    assert elsewhere.edited_calls("another") == {}
+
+
+def test_pages_show_the_call_that_ran_and_who_edited_it() -> None:
+    content = json.dumps({"text": "", "calls": [{"id": "a", "tool": "run_command", "arguments": {"command": "rm x"}}]})
+    message = Message("m1", "s", None, 1, "assistant", "reply", content, "2026-01-01T00:00:00Z")
+    [shown] = shown_messages([ChatEntry(message, None)], {"a": ("ada", {"command": "ls x"})})
+    [call] = shown.calls
+    assert (call.about, call.edited_by) == ("ls x", "ada")
+    assert "rm x" not in call.arguments
 
 
 def test_arguments_from_elsewhere_that_do_not_fit_harm_nobody_else(store: Store, elsewhere: Approvals) -> None:

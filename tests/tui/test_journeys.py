@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.tui.stage import SESSION, Stage, opened, rehearsal
+from textual.widgets import Input
 
 from punchlist.app import Services
 from punchlist.config import load
@@ -60,6 +61,7 @@ async def test_a_person_approves_denies_modifies_and_edits_the_list(services: Se
         await _edit_the_list(stage)
         await stage.asked_for("write_file")
         await stage.pilot.press("n")
+        await stage.until(lambda: stage.panel.query_one(Input).has_focus)
         await stage.type("not now")
         await stage.pilot.press("enter")
 
@@ -69,12 +71,20 @@ async def test_a_person_approves_denies_modifies_and_edits_the_list(services: Se
         await stage.until(lambda: type(stage.app.screen).__name__ == "ArgumentsDialog")
         stage.app.screen.query_one("TextArea").text = '{"path": "d.txt", "content": "four\\n"}'  # type: ignore[attr-defined]
         await stage.pilot.press("ctrl+s")
+        await stage.until(lambda: "will run as edited" in stage.text and "+four" in stage.text)
+        assert not (project / "d.txt").exists()
+        await stage.pilot.press("y")
         await stage.until((project / "d.txt").exists)
         await stage.until(lambda: "That is all." in stage.history)
         assert "not now" in stage.history
+        # The call that ran, and who changed it.
+        ran = f"d.txt  edited by {stage.backend.person.name}"
+        await stage.until(lambda: ran in stage.history and "c.txt" not in stage.history)
     assert not (project / "b.txt").exists()
     assert not (project / "c.txt").exists()
     assert (project / "d.txt").read_text() == "four\n"
+    async with opened(services, model) as stage:
+        await stage.until(lambda: ran in stage.history)
     assert "Check the spelling" in [item.title for item in services.todos.list(stage.backend.scope(SESSION)).items]
 
 
@@ -158,8 +168,9 @@ async def test_keys_typed_before_a_question_appeared_do_not_answer_it(
     model = rehearsal(project, {"calls": [_write("a.txt", "one\n")]}, {"text": "Done."})
     async with opened(services, model, goal="Write.") as stage:
         await stage.asked_for("write_file")
-        await stage.pilot.press("y", "a", "d")
-        await stage.pilot.pause()
+        for key in ("y", "a", "d"):
+            await stage.pilot.press(key)
+            await stage.until(lambda: not stage.panel.holds_key)
         assert stage.panel.approval is not None
         monkeypatch.setattr(ApprovalPanel, "arm_seconds", 0.0)
         await stage.pilot.press("d")

@@ -16,7 +16,7 @@ from punchlist.conversations.model import MessageRole, Scope
 from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.list_changes import list_change_words
-from punchlist.surfaces.tui.status_line import StatusValues, status_content
+from punchlist.surfaces.tui.status_text import StatusValues, status_content
 
 pytestmark = pytest.mark.anyio
 PLAN = {"calls": [{"tool": "create_todo", "arguments": {"items": [{"title": "Write notes"}, {"title": "Run it"}]}}]}

@@ -232,6 +232,20 @@ class Approvals:
             raise NotFound(f"There is no call {excerpt(call_id)!r}.")
         return found
 
+    def editor(self, call_id: str) -> str:
+        """The name of the person who has edited the arguments of a call; empty if none has."""
+        with self._store.read() as tx:
+            found = repository.find_approval(tx, call_id)
+        if found is None or found.outcome != approvals.ApprovalOutcome.MODIFY:
+            return ""
+        return (found.answered_by or "").partition(":")[2]
+
+    def edited_calls(self, conversation_id: str) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Who has edited each call that ran with other arguments than the agent's, and the arguments that ran."""
+        with self._store.read() as tx:
+            found = repository.edited_calls(tx, conversation_id=conversation_id)
+        return {id: (by.partition(":")[2], json.loads(arguments)) for id, by, arguments in found}
+
     def run_of(self, call_id: str) -> str | None:
         """The run that the call belongs to: the worker that executes the run continues with the call."""
         with self._store.read() as tx:

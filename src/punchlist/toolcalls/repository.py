@@ -65,6 +65,12 @@ FORGET_ARGUMENTS: Final = Statement(
     "UPDATE approvals SET arguments = NULL WHERE call_id = :id AND arguments IS NOT NULL"
 )
 find_approval: Final = SelectOne(StoredApproval._make, f"{_APPROVAL} WHERE call_id = :id")
+edited_calls: Final = SelectAll[tuple[str, str, str]](
+    tuple,
+    "SELECT call_id, answered_by, tool_calls.arguments FROM approvals JOIN tool_calls ON tool_calls.id = call_id "
+    "WHERE approvals.conversation_id = :conversation_id AND outcome = 'modify'",
+)
+"""Id, who has edited it, and its arguments, of each call that ran as a person has edited it."""
 _open_approvals_of: Final = SelectAll(
     StoredApproval._make, f"{_APPROVAL} WHERE conversation_id = :conversation_id AND {_OPEN} ORDER BY asked_at, call_id"
 )

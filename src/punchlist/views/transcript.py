@@ -25,6 +25,7 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt
 from punchlist.models.model import Reply, UserText
 from punchlist.storage.store import Store, Transaction
+from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.views import transcript_repository as repository
 from punchlist.views.transcript_entries import (
@@ -235,7 +236,10 @@ def _parsed(message: Message) -> Reply | UserText | str:
 def call_entry(call: TranscriptCall, turn: StoredTurn | None, position: int) -> CallCard:
     arguments = _json_object(call.arguments) if len(call.arguments) < MAX_ARGUMENTS else None
     result = call.result if call.result is not None else call.explanation or ""
-    approval = CallApproval(call.approval, call.answered_by, call.answer_reason or "") if call.approval else None
+    approval = None
+    if call.approval:
+        modified = call.outcome == ApprovalOutcome.MODIFY
+        approval = CallApproval(call.approval, call.answered_by, call.answer_reason or "", modified)
     return CallCard(
         *_place(call, turn, position),
         call.tool,
@@ -291,8 +295,11 @@ def _seconds(call: TranscriptCall) -> float | None:
 
 
 def _diff(call: TranscriptCall, arguments: Mapping[str, Any] | None) -> str | None:
-    """The diff that the person was asked about, else what the arguments say about the change."""
-    if call.question is not None and _DIFF in call.question:
+    """The diff that the person was asked about, else what the arguments say about the change.
+
+    Arguments that were edited are not those that the person was asked about.
+    """
+    if call.question is not None and _DIFF in call.question and call.outcome != ApprovalOutcome.MODIFY:
         return call.question[call.question.index(_DIFF) :]
     match call.tool, arguments:
         case "edit_file", {"path": str(path), "old": str(old), "new": str(new)}:

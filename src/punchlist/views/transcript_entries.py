@@ -80,6 +80,8 @@ class CallApproval:
     """pending, escalated, approved, denied, expired or withdrawn."""
     answered_by: str | None
     reason: str
+    modified: bool = False
+    """Whether the person has edited the arguments; the call shows those that ran."""
 
     @property
     def waits(self) -> bool:

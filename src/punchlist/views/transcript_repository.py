@@ -51,12 +51,14 @@ class TranscriptCall(NamedTuple):
     question: str | None
     answered_by: str | None
     answer_reason: str | None
+    outcome: str | None
 
 
 _CALL: Final = (
     f"SELECT tool_calls.id, turn_id, tool, substr(tool_calls.arguments, 1, {MAX_ARGUMENTS}), tool_calls.status, "
     f"substr(result, 1, {MAX_RESULT}), length(result), output_file, substr(explanation, 1, {MAX_RESULT}), created_at, "
-    f"started_at, ended_at, approvals.status, substr(question, 1, {MAX_QUESTION}), answered_by, reason "
+    f"started_at, ended_at, approvals.status, substr(question, 1, {MAX_QUESTION}), answered_by, reason, "
+    "approvals.outcome "
     "FROM tool_calls LEFT JOIN approvals ON approvals.call_id = tool_calls.id WHERE"
 )
 find_call: Final = SelectOne(TranscriptCall._make, f"{_CALL} tool_calls.id = :id")

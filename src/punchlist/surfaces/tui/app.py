@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from punchlist.surfaces.tui.approval_panel import ApprovalPanel
     from punchlist.surfaces.tui.backend import Backend
     from punchlist.surfaces.tui.composer import Composer
     from punchlist.surfaces.tui.conversation_screen import ConversationScreen
@@ -221,30 +222,30 @@ class PunchlistApp(TerminalApp):
     def change_todo(self, session: str, change: TodoEdit) -> None:
         self.act(self.backend.change_todo, session, change)
 
-    def answer_approval(
-        self, approval: PendingApproval, answer: str, reason: str = "", arguments: Mapping[str, Any] | None = None
-    ) -> None:
-        if answer == "edit" and arguments is None:
-            self._edit_arguments(approval)
+    def answer_approval(self, panel: ApprovalPanel, approval: PendingApproval, answer: str, reason: str = "") -> None:
+        if answer == "edit":
+            self._edit_arguments(panel, approval)
         else:
-            self.act(self.backend.answer_approval, approval, answer, reason=reason, arguments=arguments)
+            self.act(self.backend.answer_approval, approval, answer, reason=reason)
 
-    def _edit_arguments(self, approval: PendingApproval) -> None:
-        """Edit the arguments in `$EDITOR`, or in a dialog where it cannot be started; then run the call with them."""
+    def _edit_arguments(self, panel: ApprovalPanel, approval: PendingApproval) -> None:
+        """Edit the arguments in `$EDITOR`, or in a dialog where it cannot be started, and ask about the edited call."""
         from punchlist.surfaces.tui.dialogs import ArgumentsDialog, parse_arguments
         from punchlist.surfaces.tui.external_editor import edit_text, lent_terminal
 
         text = json.dumps(dict(approval.arguments), indent=2, ensure_ascii=False)
 
         def edited(arguments: dict[str, Any] | None) -> None:
-            if arguments is not None:
-                self.answer_approval(approval, "edit", arguments=arguments)
+            if arguments is not None and panel.is_mounted:
+                panel.show_edited(approval.call_id, arguments)
 
         try:
             written = edit_text(text + "\n", os.environ, suffix=".json", terminal=lambda: lent_terminal(self))
         except (SuspendNotSupported, ConfigError):
             self.push_screen(ArgumentsDialog(f"Arguments of {visible(approval.tool)}", text), edited)
             return
+        # Keys that were typed into the editor's last moments answer nothing.
+        panel.arm()
         if written is None or written.strip() == text:
             return
         arguments, problem = parse_arguments(written)

@@ -32,7 +32,7 @@ from punchlist.surfaces.tui.screen_state import (
     SessionState,
     TurnFigures,
 )
-from punchlist.surfaces.tui.stored_entries import entries_from, with_stored
+from punchlist.surfaces.tui.stored_entries import entries_from, open_calls, results_of, with_results, with_stored
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.views import repository
 from punchlist.views.chat import list_message_before, read_chat
@@ -111,12 +111,18 @@ class Backend:
         except NotFound:
             return EntryPage((), 0, 0, False, False)
         positions = [each.message.position for each in found.entries]
+        entries = entries_from(found.entries, self._call, self._list_before(session, found.entries), self._editor)
+        if found.later and open_calls(entries):
+            # Their results can be behind the end of the page.
+            following = read_chat(self.services.store, session, after=positions[-1], limit=limit)
+            entries = with_results(entries, results_of(following.entries))
         return EntryPage(
-            entries_from(found.entries, self._call, self._list_before(session, found.entries)),
+            entries,
             positions[0] if positions else (before or 0),
             positions[-1] if positions else (after or 0),
             found.earlier,
             found.later,
+            results_of(found.entries),
         )
 
     def _list_before(self, session: str, entries: Sequence[ChatEntry]) -> str:
@@ -126,13 +132,19 @@ class Backend:
 
     def calls(self, entries: Sequence[CallEntry]) -> list[CallEntry]:
         """The current state of calls that had not ended."""
-        return [with_stored(entry, stored) if (stored := self._call(entry.id)) else entry for entry in entries]
+        return [
+            with_stored(entry, stored, self._editor) if (stored := self._call(entry.id)) else entry for entry in entries
+        ]
 
     def _call(self, id: str) -> StoredCall | None:
         try:
             return self.services.approvals.call(id)
         except NotFound:
             return None
+
+    def _editor(self, call_id: str) -> str:
+        """Who has edited the arguments of a call."""
+        return self.services.approvals.editor(call_id)
 
     def conversation(self, session: str) -> ConversationState:
         todos = self.todos(session)
@@ -323,7 +335,12 @@ class Backend:
     def answer_approval(
         self, approval: PendingApproval, answer: str, *, reason: str = "", arguments: Mapping[str, Any] | None = None
     ) -> None:
-        """Record an answer; if no process waits for it any more, resume the turn."""
+        """Record an answer; if no process waits for it any more, resume the turn.
+
+        A call that the person has edited runs with its edited arguments.
+        """
+        if approval.is_edited and answer == "once":
+            answer, arguments = "edit", approval.arguments
         given = ApprovalAnswer(OUTCOMES[answer], self.person, arguments, reason)
         self.services.approvals.answer(approval.call_id, given)
         self._resume_if_idle(approval.session)

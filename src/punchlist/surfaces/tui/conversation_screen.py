@@ -12,9 +12,9 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Static, TextArea
 
-from punchlist.surfaces.figures import age_of
 from punchlist.surfaces.tui.approval_panel import ApprovalPanel
 from punchlist.surfaces.tui.composer import Composer
 from punchlist.surfaces.tui.data_screen import DataScreen
@@ -23,9 +23,11 @@ from punchlist.surfaces.tui.display_text import assemble, line
 from punchlist.surfaces.tui.entries import SaidEntry
 from punchlist.surfaces.tui.history_feed import HistoryFeed, LoadedEntries
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
+from punchlist.surfaces.tui.prompt_text import PromptText
 from punchlist.surfaces.tui.refresh import Refresh
 from punchlist.surfaces.tui.screen_state import ConversationState, GoOn
-from punchlist.surfaces.tui.status_line import StatusLine, StatusValues
+from punchlist.surfaces.tui.status_line import StatusLine
+from punchlist.surfaces.tui.status_text import StatusValues, status_values
 from punchlist.surfaces.tui.todo_panel import TodoPanel
 from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
 from punchlist.surfaces.tui.transcript_view import TranscriptView
@@ -37,6 +39,9 @@ WIDE = 110
 """Columns from which the list is beside the history."""
 TALL = 40
 """Rows from which the list and a question fit below each other."""
+ROOMY = 24
+"""Rows from which some of the history stays above a question."""
+MIN_HISTORY = 3
 QUIET_SECONDS = 1.0
 """After a key, the focus does not move on its own for this long."""
 TICK_SECONDS = 0.1
@@ -72,6 +77,16 @@ class _Loaded:
     entries: LoadedEntries
 
 
+class _Dock(Vertical):
+    """What is below the history."""
+
+    class Resized(Message):
+        """The prompt or another part has another height."""
+
+    def on_resize(self, _: events.Resize) -> None:
+        self.post_message(self.Resized())
+
+
 class ConversationScreen(DataScreen):
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.CONVERSATION)]
 
@@ -101,8 +116,10 @@ class ConversationScreen(DataScreen):
             yield self.history
             yield Static(id="empty", markup=False)
             yield TodoPanel(id="todos")
-        with Vertical(id="dock"):
-            yield ApprovalPanel(id="approvals")
+        with _Dock(id="dock"):
+            panel = ApprovalPanel(id="approvals")
+            panel.room, panel.take_text = self._approval_room, self._type
+            yield panel
             yield self.app.make_composer(self.session)
             yield StatusLine(id="status")
 
@@ -272,6 +289,26 @@ class ConversationScreen(DataScreen):
         edits = self.query_one(TodoPanel).has_focus_within
         self.set_class(asks and not edits and self.size.height < TALL and self.size.width < WIDE, "-crowded")
 
+    def _approval_room(self) -> int:
+        """The rows that prompt, status line and a little of the history leave for a question."""
+        below = self.composer.outer_size.height + self.query_one(StatusLine).outer_size.height
+        rows = self.size.height
+        return rows - below - (MIN_HISTORY if rows >= ROOMY else 1)
+
+    def on__dock_resized(self, event: _Dock.Resized) -> None:
+        event.stop()
+        self.query_one(ApprovalPanel).fit()
+
+    def on_status_line_resized(self, event: StatusLine.Resized) -> None:
+        event.stop()
+        self.query_one(ApprovalPanel).fit()
+
+    def _type(self, text: str) -> None:
+        """Letters that were typed while a question had the focus, and are no answer, belong into the prompt."""
+        self._key_at = time.monotonic()
+        self.set_focus(self.composer.prompt)
+        self.composer.prompt.insert_text(text)
+
     @property
     def composer(self) -> Composer:
         return self.query_one(Composer)
@@ -279,30 +316,19 @@ class ConversationScreen(DataScreen):
     def _show_status(self) -> None:
         state, values = self.state, StatusValues(problem=self._problem)
         if state is not None:
-            starts = self._starts or self._feed.sent is not None
-            values = StatusValues(
-                state.figures,
+            values = status_values(
+                state,
                 self.app.backend.options.mode,
-                "starting" if starts and not state.is_running else state.state,
-                len(state.approvals),
-                self._working_seconds(state),
-                len(state.queued),
-                self._unseen,
-                self._problem,
-                (state.turn.end_reason or "") if state.turn is not None else "",
-                state.host,
+                self.app.backend.now(),
+                starts=self._starts or self._feed.sent is not None,
+                unseen=self._unseen,
+                problem=self._problem,
             )
         self.query_one(StatusLine).show(values)
         if values.is_moving:
             self._ticker.resume()
         else:
             self._ticker.pause()
-
-    def _working_seconds(self, state: ConversationState) -> float:
-        """Since the turn began, also before the conversation was opened."""
-        if not state.is_running or state.turn is None:
-            return 0.0
-        return age_of(state.turn.started_at, self.app.backend.now())
 
     def _tick(self) -> None:
         self._show_status()
@@ -316,6 +342,7 @@ class ConversationScreen(DataScreen):
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(is_too_small(event.size), "-tiny")
         self._arrange()
+        self.call_after_refresh(self.query_one(ApprovalPanel).fit)
 
     # --- what the person does --------------------------------------------------------------------------------------
 
@@ -379,7 +406,7 @@ class ConversationScreen(DataScreen):
 
     def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
         event.stop()
-        self.app.answer_approval(event.approval, event.answer, event.reason)
+        self.app.answer_approval(event.panel, event.approval, event.answer, event.reason)
 
     def on_approval_panel_unavailable(self, event: ApprovalPanel.Unavailable) -> None:
         event.stop()
@@ -420,6 +447,10 @@ class ConversationScreen(DataScreen):
 
     def action_page_down(self) -> None:
         self._page(1)
+
+    def on_prompt_text_paged(self, event: PromptText.Paged) -> None:
+        event.stop()
+        self._page(event.step)
 
     def _page(self, step: int) -> None:
         self.history.scroll_relative(y=step * max(self.history.size.height - 2, 1), animate=False)

@@ -143,7 +143,7 @@ class ArgumentsDialog(ModalScreen[dict[str, Any] | None]):
     def compose(self) -> ComposeResult:
         with Vertical() as box:
             box.border_title = self._title
-            box.border_subtitle = "Ctrl+S runs it with these arguments · Esc leaves it"
+            box.border_subtitle = "Ctrl+S shows the call with these arguments · Esc leaves it"
             yield TextArea(self._text, tab_behavior="indent")
             yield Static(markup=False, id="problem")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from textual.content import Content
@@ -42,6 +43,25 @@ def hang(content: Content, width: int, first: Content | str = "", rest: str | No
     indent = Content(" " * head.cell_length if rest is None else rest)
     lines = content.wrap(max(width - head.cell_length, 4)) or [Content("")]
     return [Content("").join([head if number == 0 else indent, part]) for number, part in enumerate(lines)]
+
+
+def cells(content: Content) -> int:
+    """The columns of one line. Textual counts separators of joined content twice."""
+    return Content(content.plain).cell_length
+
+
+def pack(parts: Sequence[Content], width: int, separator: Content) -> list[Content]:
+    """As many parts on each line as fit. A part is not broken; one that is longer than a line is cut."""
+    rows: list[list[Content]] = []
+    used = 0
+    for part in parts:
+        if rows and used + separator.cell_length + part.cell_length <= width:
+            rows[-1].append(part)
+            used += separator.cell_length + part.cell_length
+        else:
+            rows.append([cut(part, width)])
+            used = part.cell_length
+    return [separator.join(row) for row in rows]
 
 
 def fold(content: Content, width: int, prefix: str = "") -> list[Content]:

@@ -50,6 +50,8 @@ class CallEntry:
     agent: str = ""
     depth: int = 0
     position: int = 0
+    edited_by: str = ""
+    """Who has edited the arguments, which are those that ran; empty if they are the agent's."""
 
     @property
     def has_ended(self) -> bool:

@@ -146,6 +146,9 @@ def call_header(entry: CallEntry, width: int, *, expanded: bool, now: float | No
     head = assemble((f"{SIGNS[state]} ", STYLES[state]), (line(entry.tool, 60), style), "  ")
     subject = Content.styled(line(list_change(entry) or entry.subject, 300), "$quiet" if changes_list else "")
     outcome = Content.styled(_outcome(entry, expanded), "$quiet")
+    if entry.edited_by:
+        edited = Content.styled(f"edited by {line(entry.edited_by, 40)}", "$working")
+        outcome = Content("  ").join([edited, outcome]) if outcome.plain else edited
     time = Content.styled(_time(entry, now), "$quiet")
     gap = Content("  ") if subject.plain and outcome.plain else Content("")
     return justified(Content("").join([head, subject, gap, outcome]), time, width)

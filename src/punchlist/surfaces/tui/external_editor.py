@@ -7,10 +7,11 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -52,9 +53,20 @@ def lent_terminal(app: App[Any]) -> Iterator[None]:
         except Exception as error:
             # Raised within `suspend`, it would leave the application without input.
             failed = error
+        discard_typed_keys()
     app.refresh(layout=True)
     if failed is not None:
         raise failed
+
+
+def discard_typed_keys() -> None:
+    """Drop what was typed while another program had the terminal: it was not meant for this one."""
+    try:
+        import termios
+    except ImportError:
+        return
+    with suppress(OSError, ValueError, termios.error):
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def edit_text(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from punchlist.surfaces.tui.entries import CallEntry, Entry, NoteEntry, ReplyEntry, SaidEntry
 from punchlist.surfaces.tui.live_buffer import LiveBuffer, live_id
 from punchlist.surfaces.tui.screen_state import EntryPage
+from punchlist.surfaces.tui.stored_entries import open_calls, with_results
 
 if TYPE_CHECKING:
     from punchlist.surfaces.tui.backend import Backend
@@ -64,8 +65,8 @@ class HistoryFeed:
             page = EntryPage((), self._first, self._last, self._has_earlier, True)
         else:
             page = backend.page(self.session, after=self._last, limit=PAGE)
-        calls = [*self._open_calls, *open_calls(page.entries)]
-        return LoadedEntries(page, backend.calls(calls), is_first)
+        calls = backend.calls([*self._open_calls, *open_calls(page.entries)])
+        return LoadedEntries(page, with_results(calls, page.results), is_first)
 
     def show(self, loaded: LoadedEntries) -> int:
         """Draw what was loaded; returns how many entries are new."""
@@ -161,8 +162,3 @@ class HistoryFeed:
                 self._view.drop(live_id(turn))
         if any(isinstance(entry, SaidEntry) for entry in stored):
             self.drop_sent()
-
-
-def open_calls(entries: Sequence[Entry]) -> list[CallEntry]:
-    """The calls among the entries that have not ended."""
-    return [entry for entry in entries if isinstance(entry, CallEntry) and not entry.has_ended]

@@ -198,7 +198,7 @@ class HomeScreen(DataScreen):
 
     def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
         event.stop()
-        self.app.answer_approval(event.approval, event.answer, event.reason)
+        self.app.answer_approval(event.panel, event.approval, event.answer, event.reason)
 
     def on_approval_panel_unavailable(self, event: ApprovalPanel.Unavailable) -> None:
         self.app.say(event.why, "warning")

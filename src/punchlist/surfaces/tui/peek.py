@@ -98,7 +98,7 @@ class Peek(Vertical):
     @work(exclusive=True, group="peek")
     async def _load(self, session: str) -> None:
         todos, entries = await self.app.in_thread(_read, self.app.backend, session)
-        if self._row is None or self._row.session != session:
+        if not self.query("#peek-text") or self._row is None or self._row.session != session:
             return
         width = max(self.size.width - 4, 20)
         shown = [summary_line(entry, width) for entry in entries[-PREVIEW:]]

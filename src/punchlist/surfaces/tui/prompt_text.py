@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual import events
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import TextArea
 
 from punchlist.surfaces.tui.pastes import Pastes
@@ -17,6 +18,13 @@ class PromptText(TextArea):
     }
     PromptText:focus { border: round $accent; }
     """
+
+    class Paged(Message):
+        """A key that pages, which a text that is visible in full does not need."""
+
+        def __init__(self, step: int) -> None:
+            super().__init__()
+            self.step = step
 
     def __init__(self, placeholder: str) -> None:
         super().__init__(
@@ -89,6 +97,22 @@ class PromptText(TextArea):
         event.stop()
         event.prevent_default()
         self.insert_text(self.pastes.hold(event.text))
+
+    def action_cursor_page_up(self) -> None:
+        if self._scrolls:
+            super().action_cursor_page_up()
+        else:
+            self.post_message(self.Paged(-1))
+
+    def action_cursor_page_down(self) -> None:
+        if self._scrolls:
+            super().action_cursor_page_down()
+        else:
+            self.post_message(self.Paged(1))
+
+    @property
+    def _scrolls(self) -> bool:
+        return self.wrapped_document.height > self.content_size.height
 
     def action_delete_left(self) -> None:
         marker = self.pastes.marker_before(self.line_before_cursor) if self.selection.is_empty else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from punchlist.conversations.model import QueuedMessage, StoredTurn
     from punchlist.surfaces.tui.entries import Entry
+    from punchlist.surfaces.tui.stored_entries import CallResult
     from punchlist.views.todos import TodoList
 
 SessionState = Literal["starting", "working", "waiting", "interrupted", "ended", "new"]
@@ -33,6 +34,8 @@ class PendingApproval:
     asked_at: str
     always: Mapping[str, str] = field(default_factory=dict)
     """What each "always" answer covers, by its name: tool, prefix or server."""
+    is_edited: bool = False
+    """Whether the arguments are not the agent's: the person has edited them here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,3 +140,5 @@ class EntryPage:
     last: int
     has_earlier: bool
     has_later: bool
+    results: Mapping[str, CallResult] = field(default_factory=dict)
+    """Of calls of this page and of earlier ones, by call."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -59,6 +60,10 @@ class TerminalApp(App[str]):
         if isinstance(event, events.Key) and not event.is_forwarded and self._notifications:
             now = time.time()
             self._remove_toasts([shown for shown in self._notifications if now - shown.raised_at >= READ_SECONDS])
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            take_key: Callable[[events.Key], bool] | None = getattr(self.focused, "take_key", None)
+            if take_key is not None and take_key(event):
+                return
         await super().on_event(event)
 
     def _remove_toasts(self, toasts: list[Notification]) -> None:

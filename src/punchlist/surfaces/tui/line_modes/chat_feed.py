@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from punchlist.surfaces.tui.entries import CallEntry, Entry
 from punchlist.surfaces.tui.live_buffer import LiveBuffer
+from punchlist.surfaces.tui.stored_entries import CallResult, with_results
 from punchlist.views.live_text import LiveTextFeed
 
 if TYPE_CHECKING:
@@ -45,27 +46,33 @@ class ChatFeed:
         for piece in self._texts.poll():
             self._live.add(piece)
         state = self._backend.conversation(self._session)
-        self._held += self._new_entries()
+        new, results = self._new_entries()
+        self._held += new
         open_calls = [entry for entry in self._held if isinstance(entry, CallEntry) and not entry.has_ended]
         current = {call.id: call for call in self._backend.calls(open_calls)}
-        self._held = [current.get(entry.id, entry) if isinstance(entry, CallEntry) else entry for entry in self._held]
+        held = [current.get(entry.id, entry) if isinstance(entry, CallEntry) else entry for entry in self._held]
+        self._held = with_results(held, results)
         finished = self._take_finished(is_open=state.is_open)
         for turn_id in tuple(self._live.ended):
             self._live.forget(turn_id)
         streaming = self._live.text(state.turn.id).lstrip() if state.turn is not None and state.is_running else ""
         return FeedUpdate(finished, self._running(), streaming, state)
 
-    def _new_entries(self) -> list[Entry]:
+    def _new_entries(self) -> tuple[list[Entry], dict[str, CallResult]]:
+        """New entries, and new results of calls."""
         found: list[Entry] = []
+        results: dict[str, CallResult] = {}
         while True:
+            before = self._last or 0
             if self._last is None:
                 page = self._backend.page(self._session, limit=EARLIER)
             else:
                 page = self._backend.page(self._session, after=self._last)
             found += page.entries
+            results |= page.results
             self._last = max(page.last, self._last or 0)
-            if not page.has_later or not page.entries:
-                return found
+            if not page.has_later or page.last <= before:
+                return found, results
 
     def _take_finished(self, *, is_open: bool) -> list[Entry]:
         """Entries up to the first call that has not ended. After the end of a turn no call is waited for."""

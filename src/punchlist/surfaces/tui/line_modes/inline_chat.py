@@ -167,9 +167,11 @@ class InlineChat:
             )
             for number, each in enumerate(self._candidates[:MAX_CANDIDATES])
         ]
+        status = self._live.status(self._chat, update, room)
         above = self._live.above(self._chat, update, room)
-        above = above[-max(height - len(prompt) - len(candidates) - 1, 0) :] if height > len(prompt) + 1 else []
-        lines = [*above, *prompt[-height:], *candidates, self._live.status(self._chat, update, room)]
+        free = height - len(prompt) - len(candidates) - len(status)
+        above = above[-free:] if free > 0 else []
+        lines = [*above, *prompt[-height:], *candidates, *status]
         row = len(above) + cursor[0]
         shown = [ansi(each, color=self._color) for each in lines]
         self._screen.update(self._output.take(), shown, (min(row, len(lines) - 1), cursor[1]))

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 
 from punchlist.checklist.render import width
-from punchlist.surfaces.figures import format_count
 from punchlist.surfaces.tui.display_text import assemble, block, cut, line
 from punchlist.surfaces.tui.entry_lines import call_header
-from punchlist.surfaces.tui.theme import SIGNS, SPINNER, STILL, STYLES
+from punchlist.surfaces.tui.status_text import status_content, status_values
+from punchlist.surfaces.tui.theme import SIGNS, STYLES
 
 if TYPE_CHECKING:
     from punchlist.surfaces.tui.line_modes.chat_feed import FeedUpdate
@@ -38,17 +38,15 @@ class LiveLines:
         ]
         return lines
 
-    def status(self, chat: LineChat, update: FeedUpdate, room: int) -> Content:
-        figures = update.state.figures
-        sign = self._spinner() if chat.is_running else " "
-        auto = "auto off" if figures.limit is None else f"auto {figures.continuations}/{figures.limit}"
-        parts = [figures.model or "no model", chat.backend.options.mode, auto, f"{format_count(figures.tokens)} tokens"]
-        waiting = len(update.state.approvals)
-        needs = (f" · {waiting} to approve", "bold $needs-you") if waiting else ("", "")
-        return cut(assemble((f"{sign} ", "$working"), (line(" · ".join(parts)), "$quiet"), needs), room)
+    def status(self, chat: LineChat, update: FeedUpdate, room: int) -> list[Content]:
+        """The same line as in the full screen."""
+        backend = chat.backend
+        starts = chat.is_running and not update.state.is_running
+        values = status_values(update.state, backend.options.mode, backend.now(), starts=starts)
+        return status_content(values, room, self._frame() if chat.is_running else None).split("\n")
 
-    def _spinner(self) -> str:
-        return SPINNER[int(time.monotonic() * 8) % len(SPINNER)] if self.animated else STILL
+    def _frame(self) -> int | None:
+        return int(time.monotonic() * 8) if self.animated else None
 
 
 def prompt_lines(editor: LineEditor, room: int, *, answer: bool) -> tuple[list[Content], tuple[int, int]]:

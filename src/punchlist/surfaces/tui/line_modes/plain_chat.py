@@ -5,7 +5,6 @@ A thread reads lines from standard input, another one watches the database; both
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from punchlist.surfaces.figures import format_seconds
 from punchlist.surfaces.tui.display_text import block, line
 from punchlist.surfaces.tui.entries import CallEntry, Entry, ListEntry, NoteEntry, ReplyEntry, SaidEntry
 from punchlist.surfaces.tui.entry_lines import list_change
+from punchlist.surfaces.tui.external_editor import discard_typed_keys
 from punchlist.surfaces.tui.line_modes.answers import answer_choices
 from punchlist.surfaces.tui.line_modes.line_chat import LineChat, Question
 from punchlist.surfaces.tui.list_changes import list_change_words
@@ -57,7 +57,7 @@ class PlainOutput:
         self._print("Type one of these and press Enter.")
         for choice in answer_choices(approval):
             self._print(visible(choice))
-        discard_typed_lines()
+        discard_typed_keys()
 
     def ask(self, question: Question) -> None:
         if isinstance(question, ConfirmAction):
@@ -110,20 +110,12 @@ def _words(text: str) -> str:
 
 def _call_words(entry: CallEntry) -> Iterator[str]:
     subject = line(list_change(entry) or entry.subject, 300)
+    edited = f" edited by {line(entry.edited_by, 40)}," if entry.edited_by else ""
     took = f" after {format_seconds(entry.seconds)}" if entry.seconds is not None else ""
-    yield f"Tool {line(entry.tool)}{f', {subject},' if subject else ''} {_ENDED.get(entry.status, entry.status)}{took}."
+    about = f", {subject}," if subject else ""
+    yield f"Tool {line(entry.tool)}{about}{edited} {_ENDED.get(entry.status, entry.status)}{took}."
     if entry.status != "success" and entry.output.strip():
         yield from block(entry.output).strip().splitlines()[:MAX_FAILED_LINES]
-
-
-def discard_typed_lines() -> None:
-    """What was typed before a question appeared does not answer it."""
-    try:
-        import termios
-    except ImportError:
-        return
-    with suppress(OSError, ValueError, termios.error):
-        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 class PlainChat:

@@ -33,6 +33,8 @@ LONG: Final = 240
 _SUMMARY: Final = 140
 _HEADING: Final = re.compile(r"\[(?:TODO|cycle|[\w-]+, run) [^\]\n]+\]\n")
 """How a notice begins that repeats an agent's text, with the ids of its todo and run."""
+EditedCalls = dict[str, tuple[str, Any]]
+"""Who has edited a call, and its arguments then, by its id."""
 _SPEAKERS: Final = {"system": PROGRAM, "user": "You"}
 _NOTICES: Final = frozenset(kind.value for kind in NoticeKind)
 
@@ -44,6 +46,8 @@ class ShownCall:
     result: str | None = None
     failed: bool = False
     about: str = ""
+    edited_by: str = ""
+    """Who has edited the arguments, which are those that ran; empty if they are the agent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ def chat_values(request: PageRequest, conversation_id: str) -> dict[str, Any]:
         "page": page,
         "metadata": metadata,
         "channel": channel_name(metadata.get("channel")),
-        "messages": shown_messages(page.entries),
+        "messages": shown_messages(page.entries, services.approvals.edited_calls(conversation_id)),
         "queued": page.queued,
         "awaits": _awaited(request, metadata.get("missionSlug")),
         "run": next((run for run in page.runs if run.status.value != "queued"), None),
@@ -120,8 +124,8 @@ def _awaited(request: PageRequest, slug: str | None) -> str:
     return "waits for the agent" if has_worker(request.services.store) else "waits for a worker"
 
 
-def shown_messages(entries: Sequence[ChatEntry]) -> list[ShownMessage]:
-    """The messages, with the results of calls at their calls."""
+def shown_messages(entries: Sequence[ChatEntry], edited: EditedCalls) -> list[ShownMessage]:
+    """The messages, with the results of calls at their calls. `edited`: calls whose arguments a person has edited."""
     results: dict[str, Mapping[str, Any]] = {}
     for entry in entries:
         if entry.message.kind == "result" and (found := _object(entry.message.content)):
@@ -132,7 +136,7 @@ def shown_messages(entries: Sequence[ChatEntry]) -> list[ShownMessage]:
         if message.kind == "reply":
             found = _object(message.content)
             called.update(str(call.get("id")) for call in found.get("calls", ()))
-            shown.append(_reply(entry, found, results))
+            shown.append(_reply(entry, found, results, edited))
         elif message.kind == "result":
             found = _object(message.content)
             if str(found.get("id")) not in called:
@@ -143,14 +147,17 @@ def shown_messages(entries: Sequence[ChatEntry]) -> list[ShownMessage]:
     return shown
 
 
-def _reply(entry: ChatEntry, found: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> ShownMessage:
+def _reply(
+    entry: ChatEntry, found: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]], edited: EditedCalls
+) -> ShownMessage:
     calls = []
     for call in found.get("calls", ()):
         result = results.get(str(call.get("id")), {})
-        tool, arguments = str(call.get("tool", "")), call.get("arguments")
+        tool = str(call.get("tool", ""))
+        editor, arguments = edited.get(str(call.get("id")), ("", call.get("arguments")))
         shown = shown_arguments(tool, arguments)
         failed = bool(result.get("failed"))
-        calls.append(ShownCall(tool, shown, result.get("text"), failed, summary_of(arguments)))
+        calls.append(ShownCall(tool, shown, result.get("text"), failed, summary_of(arguments), editor))
     return _message(entry, str(found.get("text", entry.message.content if not found else "")), tuple(calls))
 
 

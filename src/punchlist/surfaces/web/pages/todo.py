@@ -11,7 +11,7 @@ from punchlist.missions.todos import deadlines
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.runs.lifecycle import OPEN as OPEN_RUN
 from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments, summary_of
-from punchlist.surfaces.web.pages.chat import shown_messages
+from punchlist.surfaces.web.pages.chat import EditedCalls, shown_messages
 from punchlist.surfaces.web.pages.formats import deadline_state
 from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.moves import moves_from
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from punchlist.conversations.model import ChatEntry
     from punchlist.missions.model import MissionTodo
     from punchlist.runs.model import Run
 
@@ -44,6 +45,12 @@ def todo(request: PageRequest) -> Page:
     )
 
 
+def _edited_calls(request: PageRequest, entries: Sequence[ChatEntry]) -> EditedCalls:
+    conversations = {entry.message.conversation_id for entry in entries}
+    approvals = request.services.approvals
+    return {id: call for one in conversations for id, call in approvals.edited_calls(one).items()}
+
+
 def _rounds(request: PageRequest, detail: dict[str, Any]) -> dict[str, Any]:
     """The work on this todo as a chat. The chat of its pillar's todos has that on others as well."""
     given = request.get("messages")
@@ -52,7 +59,7 @@ def _rounds(request: PageRequest, detail: dict[str, Any]) -> dict[str, Any]:
     run = open_run(detail["runs"])
     more = rounds.earlier and most < MAX_LIMIT
     return {
-        "messages": shown_messages(rounds.entries),
+        "messages": shown_messages(rounds.entries, _edited_calls(request, rounds.entries)),
         "queued": [{"id": run.id, "content": run.message, "created_at": run.changed_at}] if run and run.message else [],
         "awaits": "read at the next step",
         "run": run,

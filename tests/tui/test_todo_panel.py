@@ -8,6 +8,9 @@ import pytest
 from tests.tui.stage import SESSION, opened, rehearsal
 
 from punchlist.app import Services
+from punchlist.conversations.model import Scope, TurnScope
+from punchlist.kernel.events import Actor, Role
+from punchlist.plan.validation import parse_items
 from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.todo_panel import TodoPanel
 
@@ -51,3 +54,19 @@ async def test_the_list_says_why_an_item_cannot_be_changed(services: Services, p
         await stage.pilot.press("question_mark")
         await stage.until(lambda: "Keys valid here" in stage.text)
         assert "Edit  (this item is of a turn that has ended" in stage.text
+
+
+@pytest.mark.spec("X9")
+async def test_a_person_takes_back_changes_of_a_plan(services: Services) -> None:
+    agent = Scope(SESSION, Actor(Role.SUPERVISOR, "supervisor"))
+    turn = services.conversations.begin_turn(agent, reason="test")
+    items = parse_items([{"title": title} for title in ("Read it", "Test it")])
+    services.plans.create(TurnScope(SESSION, agent.actor, turn.id), items, reason="test")
+    async with opened(services) as stage:
+        await stage.until(lambda: "○ 1 Read it" in stage.text)
+        await stage.pilot.press("ctrl+l", "c")
+        await stage.until(lambda: "○ 1 Read it" not in stage.text)
+        await stage.pilot.press("u")
+        await stage.until(lambda: "○ 1 Read it" in stage.text)
+        await stage.pilot.press("u")
+        await stage.until(lambda: "no person has changed the plan" in stage.text.replace("\n", " "))

@@ -30,7 +30,7 @@ class PlanAction(StrEnum):
     MOVE = "move"
     # Its check was run and did not pass: the result is kept with the open todo (V2).
     CHECK = "check"
-    # Its check failed after it was completed (V2).
+    # Its check failed after it was completed (V2), or a person takes back that it was started or ended.
     REOPEN = "reopen"
     ACCEPT = "accept"
 
@@ -60,13 +60,15 @@ PLAN: Final = Lifecycle(
         (PlanStatus.IN_PROGRESS, PlanAction.CHECK): PlanStatus.IN_PROGRESS,
         (PlanStatus.COMPLETED, PlanAction.CHECK): PlanStatus.COMPLETED,
         (PlanStatus.COMPLETED, PlanAction.REOPEN): PlanStatus.PENDING,
+        (PlanStatus.CANCELLED, PlanAction.REOPEN): PlanStatus.PENDING,
+        (PlanStatus.IN_PROGRESS, PlanAction.REOPEN): PlanStatus.PENDING,
         (PlanStatus.COMPLETED, PlanAction.ACCEPT): PlanStatus.COMPLETED,
     },
     # Workers have no access to the plan; the agent that delegated updates it (T13).
     allowed={
         **dict.fromkeys(PlanAction, PLANNERS),
         PlanAction.ACCEPT: ACCEPTERS,
-        PlanAction.REOPEN: frozenset({Role.SYSTEM}),
+        PlanAction.REOPEN: frozenset({Role.PERSON, Role.SYSTEM}),
     },
 )
 

@@ -8,7 +8,7 @@ by a lock on the turn's row; the UPDATE of a todo checks its status again.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from punchlist.claims import repository as claim_repository
 from punchlist.claims.model import Claim, ListKind
@@ -59,6 +59,8 @@ from punchlist.plan.verification_service import VerificationService
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.verification.model import Verification
+
+_NO_DATA: Final[Mapping[str, Any]] = {}
 
 
 class Plans(ConditionService, PlanClaims, VerificationService):
@@ -188,19 +190,7 @@ class Plans(ConditionService, PlanClaims, VerificationService):
         with self._store.write() as tx:
             lock_turn(tx, scope)
             todo = find_todo(tx, scope, todo_id)
-            todo_repository = TurnTodoRepository(tx)
-            total = sum(todo_repository.count_by_status(scope.turn_id).values())
-            old, new = todo.priority, min(position, total) - 1
-            shift = plan_validation.Shift(new, old, 1) if new < old else plan_validation.Shift(old + 1, new + 1, -1)
-
-            def make_room(_: TurnTodo) -> Mapping[str, Any]:
-                todo_repository.shift_priorities(scope.turn_id, [shift])
-                return {"shifts": [[shift.start, shift.end, shift.by]]}
-
-            if new == old:
-                PLAN.advance(todo.status, PlanAction.MOVE, scope.actor.role)
-                return todo
-            return advance_todo(tx, scope, todo, PlanAction.MOVE, reason, guard=make_room, priority=new)
+            return move_todo(tx, scope, todo, position, reason)
 
     def fail(self, scope: TurnScope, todo_id: str, error: str, *, fence: int | None = None) -> FailedTodo:
         """Record that the work on a todo failed: it is retried once, then skipped with the error (C8)."""
@@ -307,6 +297,23 @@ def start_todo(tx: Transaction, scope: TurnScope, todo: TurnTodo, reason: str, *
     return advance_todo(tx, scope, todo, PlanAction.START, reason, guard=check, started_at=tx.now())
 
 
+def move_todo(tx: Transaction, scope: TurnScope, todo: TurnTodo, position: int, reason: str, **data: Any) -> TurnTodo:
+    """`Plans.move` inside the caller's transaction, which has locked the turn. `data` is added to the event."""
+    todo_repository = TurnTodoRepository(tx)
+    total = sum(todo_repository.count_by_status(scope.turn_id).values())
+    old, new = todo.priority, min(position, total) - 1
+    shift = plan_validation.Shift(new, old, 1) if new < old else plan_validation.Shift(old + 1, new + 1, -1)
+
+    def make_room(_: TurnTodo) -> Mapping[str, Any]:
+        todo_repository.shift_priorities(scope.turn_id, [shift])
+        return {"shifts": [[shift.start, shift.end, shift.by]], **data}
+
+    if new == old:
+        PLAN.advance(todo.status, PlanAction.MOVE, scope.actor.role)
+        return todo
+    return advance_todo(tx, scope, todo, PlanAction.MOVE, reason, guard=make_room, priority=new)
+
+
 def end_todo(
     tx: Transaction,
     scope: TurnScope,
@@ -317,18 +324,19 @@ def end_todo(
     outcome: str,
     fence: int | None = None,
     verification: Verification | None = None,
+    **data: Any,
 ) -> TurnTodo:
-    """`Plans.end` inside the caller's transaction, which has locked the turn."""
+    """`Plans.end` inside the caller's transaction, which has locked the turn. `data` is added to the event."""
     changes: dict[str, str | None] = {"outcome": outcome, "completed_at": tx.now()}
     if (verified := todo.verification_at_end(scope.actor, action, verification)) != todo.verification:
         changes["verification"] = verified
-    return advance_todo(tx, scope, todo, action, reason, guard=_claim_guard(tx, scope, fence), **changes)
+    return advance_todo(tx, scope, todo, action, reason, guard=_claim_guard(tx, scope, fence, data), **changes)
 
 
-def _claim_guard(tx: Transaction, scope: TurnScope, fence: int | None) -> Any:
+def _claim_guard(tx: Transaction, scope: TurnScope, fence: int | None, data: Mapping[str, Any] = _NO_DATA) -> Any:
     def check(todo: TurnTodo) -> Mapping[str, Any]:
         claim = _check_claim(tx, scope, todo, fence)
-        return end_claim(tx, claim) if claim else {}
+        return {**(end_claim(tx, claim) if claim else {}), **data}
 
     return check
 

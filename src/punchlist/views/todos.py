@@ -22,6 +22,7 @@ from punchlist.host_sessions import HostSessions
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.references import matching_parts
 from punchlist.kernel.text import excerpt, line_problem
+from punchlist.storage import event_log
 from punchlist.verification.model import NO_VERIFICATION, Mark, Verification, verification_json
 from punchlist.views import repository
 
@@ -219,7 +220,10 @@ class SessionTodos:
     def reopen(self, scope: Scope, reference: str, *, reason: str) -> None:
         item, turn = self._find(scope, reference)
         if turn is not None:
-            raise IllegalTransition(f"Todo {item.number} belongs to a plan; a plan todo that has ended stays ended.")
+            raise IllegalTransition(
+                f"Todo {item.number} belongs to a plan; a plan todo that has ended stays ended. "
+                "`undo` takes back a person's last change."
+            )
         self._services.checklists.advance(scope, item.id, ChecklistAction.REOPEN, reason=reason)
 
     def cancel(self, scope: Scope, reference: str, *, reason: str | None = None) -> None:
@@ -279,6 +283,25 @@ class SessionTodos:
         self._services.checklists.clear(scope, reason=reason)
 
     def undo(self, scope: Scope, *, reason: str) -> None:
+        """Undo the last change of the checklist, or a person's last change of the open turn's plan if that is later."""
+        session = scope.conversation_id
+        with self._services.store.read() as tx:
+            turn, checklist = repository.last_turn(tx, session), find_checklist(tx, session)
+            stream = checklist_stream(session)
+            # The change after the revision that `undo` restores.
+            is_changed = checklist.items or checklist.undo_to
+            event = event_log.at_version(tx, stream, checklist.undo_to + 1) if is_changed else None
+            plans = {of_turn for _, _, of_turn in repository.plan_creations(tx, session)}
+        has_plan = turn is not None and turn.id in plans
+        if turn is not None and turn.open and has_plan:
+            from punchlist.plan.undo import PlanUndo
+
+            changes = PlanUndo(self._services.store)
+            if changes.last_change(turn.id) > (event.seq if event else 0):
+                changes.undo(_turn_scope(scope, turn), reason=reason)
+                return
+        if event is None:
+            raise IllegalTransition(f"There is nothing to undo: {_nothing_to_undo(turn if has_plan else None)}.")
         self._services.checklists.undo(scope, reason=reason)
 
     def plan_scope(self, scope: Scope, reference: str) -> tuple[NumberedTodo, TurnScope]:
@@ -299,6 +322,15 @@ class SessionTodos:
         from punchlist.plan.lifecycle import PlanStatus
 
         return self._services.plans.list(TurnScope(scope.conversation_id, scope.actor, turn_id), frozenset(PlanStatus))
+
+
+def _nothing_to_undo(turn: StoredTurn | None) -> str:
+    """`turn` is that of the plan, if there is one."""
+    if turn is None:
+        return "the list has not been changed yet"
+    if not turn.open:
+        return "the plan of a turn that has ended stays as it is"
+    return "no person has changed the plan of this turn"
 
 
 def _check_title(title: str, name: str) -> None:

@@ -287,7 +287,11 @@ def clear(cli: CliContext, session: SessionOption = None, why: ReasonOption = No
 
 @app.command()
 def undo(cli: CliContext, session: SessionOption = None, why: ReasonOption = None) -> None:
-    """Undo the last change of the checklist, whether a person or an agent made it. Repeat it to go further back."""
+    """Undo the last change of the checklist, also an agent's, or your last change of the plan if that is later.
+
+    Repeat it to go further back. In a plan, an item that you added is cancelled, and one that you started or ended is
+    pending again. What the agent has changed since then stays.
+    """
     change_todos(cli, session, lambda todos, scope: todos.undo(scope, reason=why or "todos undo"))
 
 

@@ -202,7 +202,7 @@ class TodoPanel(Vertical):
         if item.list == "plan" and self._todos.turn is not None and not self._todos.turn.open:
             return PLAN_ENDED
         if item.list == "plan" and not item.is_open and action in ("complete", "start", "cancel"):
-            return "an item of a plan that has ended stays ended"
+            return "an item of a plan that has ended stays ended; undo takes back your last change"
         return None
 
     def act(self, action: str) -> None:

@@ -77,7 +77,7 @@ def _move(context: SlashContext, reference: str, position: str) -> None:
 
 def _undo(context: SlashContext, _: str) -> SlashResult:
     context.services.todos.undo(context.scope, reason=REASON)
-    return _changed(context, "The previous checklist is back.")
+    return _changed(context, "The last change is undone.")
 
 
 def _clear(context: SlashContext, _: str) -> SlashResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,7 @@ def undo(services: Services) -> list[tuple[str, str]]:
 def test_every_change_of_a_plan_by_a_person_is_taken_back(services: Services, turn: TurnScope) -> None:
     assert services.todos.list(PERSON).turn is not None
     states = [listed(services)]
-    changes = (
+    changes: tuple[Callable[[], None], ...] = (
         lambda: services.todos.edit(PERSON, "1", "A, but better", reason="test"),
         lambda: services.todos.move(PERSON, "3", 1, reason="test"),
         lambda: services.todos.cancel(PERSON, "2"),

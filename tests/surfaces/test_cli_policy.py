@@ -76,6 +76,21 @@ def test_every_rule_is_listed_with_what_it_covers_and_always_is_revocable(progra
 
 
 @pytest.mark.spec("S4")
+def test_always_does_not_reach_through_a_pattern_that_matches_a_link(
+    punchlist: Cli, project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret").write_text("the secret")
+    (project / "ex").symlink_to(outside)
+    (project / "notes.md").write_text("the notes")
+    approve_always(punchlist, "cat notes.md")
+    assert "the notes" in call(punchlist, "cat note?.md").stdout
+    for command in ("cat e?/secret", "cat {ex,x}/secret", "cat */secret", "cat notes.md *", "grep -R secret ."):
+        asked = call(punchlist, command)
+        assert (asked.returncode, "the secret" in asked.stdout) == (4, False), command
+
+
+@pytest.mark.spec("S4")
 def test_always_has_the_lifetime_that_was_chosen(program: Cli) -> None:
     approve_always(program, "echo run", "--for", "run")
     assert call(program, "echo again").returncode == 4

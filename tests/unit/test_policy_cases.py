@@ -24,7 +24,7 @@ from punchlist.trust import Trust
 
 pytestmark = pytest.mark.spec("S4")
 
-TABLE: Final = Path(__file__).with_name("policy_cases.txt")
+TABLES: Final = [Path(__file__).with_name(name) for name in ("policy_cases.txt", "policy_cases_paths.txt")]
 PLACE: Final = "$PWD_PLACEHOLDER"
 """Stands for the folder of the workspace in the table."""
 
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 def cases() -> Iterator[Case]:
     section, closed = "", False
     policy: list[str] = []
-    for text in TABLE.read_text().splitlines():
+    for text in (line for table in TABLES for line in table.read_text().splitlines()):
         if text.startswith("## "):
             section, policy, closed = text[3:], [], False
         elif found := re.match(r"(allow|ask|deny) *\| (.*)", text):
@@ -64,7 +64,18 @@ TOOL: Final = FunctionTool(_run, name="run_command", command=lambda line: line)
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("cases")
     root, outside = place / "work", place / "elsewhere"
-    for folder in ("src", "docs", "scripts", "build", ".git", "other", "other/bare/refs", "other/bare/hooks"):
+    folders = (
+        "src",
+        "docs",
+        "scripts",
+        "build",
+        ".git/hooks",
+        "other/bare/refs",
+        "other/bare/hooks",
+        "evil/.claude",
+        "sub",
+    )
+    for folder in folders:
         (root / folder).mkdir(parents=True)
     outside.mkdir()
     for file in (
@@ -75,6 +86,12 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "deploy.sh",
         "other.sh",
         "other/deploy.sh",
+        "evil/.claude/settings.json",
+        "src/b.py",
+        "punchlist.toml",
+        "secrets.txt",
+        ".git/config",
+        "a.md",
     ):
         (root / file).write_text("")
     (outside / "secret").write_text("")
@@ -82,6 +99,12 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "alias").symlink_to("deploy.sh")
     (root / "shadow.txt").symlink_to(outside / "secret")
     (root / "rmlink").symlink_to(os.path.realpath("/bin/rm"))
+    (root / "ex").symlink_to(outside)
+    (root / "lnk.txt").symlink_to(outside / "secret")
+    (root / "gl").symlink_to(root / ".git")
+    (root / "sub/deep").symlink_to(root / ".git")
+    (root / "sub/pl").symlink_to(root / "punchlist.toml")
+    (root / "seclink").symlink_to(root / "secrets.txt")
     return root
 
 

@@ -15,11 +15,11 @@ from typing import Final
 
 from punchlist.kernel.text import visible
 from punchlist.toolcalls.command_line import commands_of
+from punchlist.toolcalls.path_arguments import path_pieces
 from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.rule_match import CommandInLine
 from punchlist.toolcalls.shell.known_commands import reads_only
 from punchlist.toolcalls.shell.programs import program_of
-from punchlist.toolcalls.workspace_limits import path_pieces
 
 MAX_FILES: Final = 20
 MAX_BYTES: Final = 5_000_000

@@ -7,15 +7,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from punchlist.kernel.text import excerpt
+from punchlist.toolcalls.folders import Folders
+from punchlist.toolcalls.own_commands import may_run_punchlist
 from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Verdict
+from punchlist.toolcalls.protected_writes import protected_write
 from punchlist.toolcalls.rule_match import CommandInLine, commands_in
 from punchlist.toolcalls.shell import CommandLine, parse
 from punchlist.toolcalls.shell.inputs import share_texts, takes_data
 from punchlist.toolcalls.shell.known_commands import unknown_argument
-from punchlist.toolcalls.shell.programs import program_of
+from punchlist.toolcalls.shell.programs import program_of, runs_arguments, runs_elsewhere
 from punchlist.toolcalls.shell.risky_arguments import risky_argument
-from punchlist.toolcalls.workspace_limits import Folders, limit_exceeded, protected_write
+from punchlist.toolcalls.shell.wrappers import may_run_anything
+from punchlist.toolcalls.workspace_limits import limit_exceeded
 
 if TYPE_CHECKING:
     from punchlist.toolcalls.shell import SimpleCommand
@@ -39,17 +43,27 @@ def limit(each: CommandInLine, covered: int, *, always: bool = False) -> str | N
 
     `always`: the rule comes from an "always" answer. It covers only arguments and input that are known to be harmless.
     """
+    command, expanded = each.command, each.expanded
     if not covered:
-        if each.command.words and program_of(each.command.words[0]) == "punchlist":
+        if may_run_punchlist(each):
             return "punchlist acts for you"
-        return protected_write(each.command, 0, each.folders)
-    if argument := risky_argument(each.command.words, covered):
+        return protected_write(command, expanded, 0, each.folders) or _protected_in_text(each)
+    if argument := risky_argument(expanded.words, covered):
         return f"{excerpt(argument, 60)} can write files or run programs"
-    if always and (argument := unknown_argument(each.command.words, covered, more=not each.command.complete)):
+    if always and (argument := unknown_argument(expanded.words, covered, more=not command.complete)):
         return f"{excerpt(argument, 60)} is not known to be harmless"
-    if always and each.command.fed and not takes_data(each.command.words):
+    if always and command.fed and not takes_data(expanded.words):
         return "it gets input, which can say what it runs"
-    return limit_exceeded(each.command, covered, each.paths, each.folders)
+    return limit_exceeded(command, expanded, covered, each.paths, each.folders)
+
+
+def _protected_in_text(each: CommandInLine) -> str | None:
+    """Why a command in the arguments of a launcher may write a protected file: `script -c 'cp x g?/config'`."""
+    words = each.command.words
+    if not words or runs_elsewhere(words) or not (runs_arguments(words) or may_run_anything(program_of(words[0]))):
+        return None
+    found = (protected_write(inner.command, inner.expanded, 0, each.folders) for inner in each.in_texts())
+    return next(filter(None, found), None)
 
 
 def drop_harmless(judged: Sequence[JudgedPart], commands: Sequence[CommandInLine]) -> list[JudgedPart]:

@@ -90,16 +90,25 @@ class Rule:
     """The turn or process that a rule for one run belongs to."""
     text: str = field(init=False, repr=False, compare=False)
     """What the rule says. Written once, since every command of a line names the rule that decides about it."""
+    programs: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The programs of its commands; empty if it covers others, or one by its path, which has several spellings."""
 
     def __post_init__(self) -> None:
         about = [self.tool if self.server is None else f"every tool of {self.server}"]
         about += [f"commands starting with {_joined(self.commands)}"] * bool(self.commands)
         about += [f"exactly {_joined(self.lines)}"] * bool(self.lines)
         about += [f"{name} = {pattern}" for name, pattern in self.arguments.items()]
+        programs = frozenset(words[0] for words in (*self.commands, *self.lines) if words)
+        named = self.verdict is Verdict.ALLOW and not any("/" in name for name in programs)
+        object.__setattr__(self, "programs", programs if named else frozenset())
         object.__setattr__(self, "text", f"{self.verdict} {', '.join(about)} ({self.source})")
 
     def __str__(self) -> str:
         return self.text
+
+    def may_cover(self, program: str) -> bool:
+        """Whether it can apply to a program, so that most rules need no comparison of words."""
+        return not self.programs or program in self.programs
 
 
 def _joined(commands: Sequence[Sequence[str]]) -> str:
@@ -192,7 +201,10 @@ class Policy:
         ]
         if parsed.unclear or not judged:
             why = parsed.unclear or "it contains no command"
-            judged.append(JudgedPart(f"({why})", self._judge(tool, arguments, rules, None, is_line=True)))
+            decision = self._judge(tool, arguments, rules, None, is_line=True)
+            if decision.verdict is Verdict.ALLOW and self._mode is not Mode.YOLO and not parsed.is_whole:
+                decision = PolicyDecision(Verdict.ASK, f"a part of it may exceed what is allowed. {why}")
+            judged.append(JudgedPart(f"({why})", decision))
         return drop_harmless(judged, commands)
 
     def _judge(
@@ -226,8 +238,9 @@ class Policy:
         """The rules that apply: all that deny, and those that allow before the first of the settings that asks."""
         found: list[_Match] = []
         asked = False
+        words = command.command.words if command else ()
         for each in rules:
-            if asked and each.rule.verdict is not Verdict.DENY:
+            if each.rule.verdict is not Verdict.DENY and (asked or (words and not each.rule.may_cover(words[0]))):
                 continue
             if match := _match(each, command, is_line):
                 found.append(match)

@@ -13,9 +13,11 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
+from punchlist.toolcalls.expanded_command import ExpandedCommand, expand
+from punchlist.toolcalls.folders import Folders
 from punchlist.toolcalls.hidden_commands import MAX_FOUND, HiddenCommands, InnerCommand, hidden_commands
 from punchlist.toolcalls.paths import PathResolver
 from punchlist.toolcalls.shell import SimpleCommand
@@ -31,9 +33,8 @@ from punchlist.toolcalls.shell.programs import (
     same_subcommand,
     subcommand_at,
 )
-from punchlist.toolcalls.workspace_limits import Folders
 
-_VERSION: Final = re.compile(r"[0-9.]+\Z")
+_VERSION: Final = re.compile(r"-?[0-9][0-9.]*\Z")
 _GIT_SETTING: Final = re.compile(r"(?:alias|include|includeif|remote|branch|push)\.", re.IGNORECASE)
 _MAX_DEPTH: Final = 3
 """Of texts in texts: `uv run sh -c 'ssh h "rm -rf x"'`."""
@@ -50,10 +51,17 @@ class CommandInLine:
         self.folders = folders
         self.paths = paths
         self._others = others
+        self._expanded: ExpandedCommand | None = None
 
     @cached_property
     def scope(self) -> str:
         return option_scope(self.command.words)
+
+    @property
+    def expanded(self) -> ExpandedCommand:
+        if self._expanded is None:
+            self._expanded = expand(self.command, self.folders)
+        return self._expanded
 
     @cached_property
     def options(self) -> set[str]:
@@ -105,13 +113,32 @@ class CommandInLine:
             return True
         name = program_of(words[0])
         places = self._places_of(words[0], name, folder) if hidden.arguments else []
-        mentions = list(itertools.islice(hidden.mentions(name), MAX_FOUND + 1))
+        mentions = list(itertools.islice(hidden.mentions(_VERSION.sub("", name) or name), MAX_FOUND + 1))
         if len(places) > MAX_FOUND or len(mentions) > MAX_FOUND:
             return True
         found = [*(self.command.words[at:] for at in places), *mentions]
         if any(self._as(self.command._replace(words=each))._is(words, folder) is not False for each in found):
             return True
         return any(self._contains(one, words, folder, depth) for one in hidden.parsed)
+
+    def runs(self, program: str) -> bool:
+        """Whether the command runs a program, which may be given by its path or a link."""
+        return self._is((program,), None) is not False
+
+    def is_program(self, word: str, program: str) -> bool:
+        return self._is_program(word, program, None) is not False
+
+    def runs_hidden(self, program: str) -> bool:
+        """Whether a text among the arguments runs a program: `ssh h 'program x'`."""
+        hidden = self._hidden
+        if hidden is None:
+            return False
+        mentioned = next(hidden.mentions(program), None) is not None
+        return mentioned or any(self._contains(one, (program,), None, 0) for one in hidden.parsed)
+
+    def in_texts(self) -> list[CommandInLine]:
+        """The commands in the texts among the arguments: `cp x y` of `script -c 'cp x y'`."""
+        return [self._as(inner.command) for inner in self._hidden.parsed] if self._hidden else []
 
     def _contains(self, inner: InnerCommand, words: tuple[str, ...], folder: str | None, depth: int) -> bool:
         """Whether a command in a text of the arguments may be, or may run, what the words mean."""
@@ -152,7 +179,9 @@ class CommandInLine:
         command = self.command
         if not command.words:
             # A plain assignment runs no program; an unknown program could be any.
-            return False if command.complete else None
+            return False if command.complete and not self._reads_any_of(words) else None
+        if command.words == ("exec",) and self._reads_any_of(words):
+            return None
         if (spelled_out := self._with_subcommand) is not None and (
             found := spelled_out._is(words, folder)
         ) is not False:
@@ -169,7 +198,7 @@ class CommandInLine:
     def _scripts(self) -> list[str]:
         """The arguments that can be a script: `bash deploy.sh` runs deploy.sh."""
         words = self.command.words
-        return [word for word in words[1:] if not is_option(word)] if runs_script(words) else []
+        return [*(word for word in words[1:] if not is_option(word)), *self.command.reads] if runs_script(words) else []
 
     @cached_property
     def _with_subcommand(self) -> CommandInLine | None:
@@ -183,17 +212,17 @@ class CommandInLine:
     def _is_program(self, word: str, wanted: str, folder: str | None, *, is_file: bool = False) -> bool | None:
         name = program_of(word)
         if "/" not in word and "/" not in wanted and not is_file:
-            wanted = wanted.lower()
-            return name == wanted or (name.startswith(wanted) and _VERSION.sub("", name) == wanted)
+            return _same_program(name, wanted)
         reals = self.folders.resolve(word) if "/" in word or is_file else []
         names = {name, *map(program_of, reals)}
         if "/" not in wanted:
-            return wanted.lower() in names | {_VERSION.sub("", name) for name in names}
+            return any(_same_program(one, wanted) for one in names)
         target = self.paths.resolve(wanted, folder)
         if target in reals or ("/" not in word and wanted.startswith("/") and program_of(wanted) in names):
             return True
         uncertain = bool(reals) and not self.folders.certain and not word.startswith("/")
-        return None if uncertain or program_of(wanted) in names or program_of(target) in names else False
+        same = any(_same_program(one, program_of(file)) for one in names for file in (wanted, target))
+        return None if uncertain or same else False
 
     def _has_arguments(self, words: Sequence[str]) -> bool | None:
         options = [word for word in words[1:] if is_option(word)]
@@ -233,13 +262,22 @@ class CommandInLine:
                 # Some programs accept the beginning of a subcommand.
                 return None if len(words[at]) > 1 and wanted[0].startswith(words[at]) else False
             words, wanted = words[at:], wanted[1:]
-        rest = _with_values(words[1:])
-        return all(any(self._is_word(word, one) for word in rest) for one in wanted)
+        rest = [*_with_values(words[1:]), *self.command.reads]
+        if all(any(self._is_word(word, one) for word in rest) for one in wanted):
+            return True
+        return None if "?" in self.command.reads else False
+
+    def _reads_any_of(self, wanted: Sequence[str]) -> bool:
+        """Whether a redirection for other commands, as in `{ cat; } < x`, reads a file that a rule names."""
+        return any(path == "?" or self._is_word(path, word) for path in self.command.reads for word in wanted[1:])
+
+    def _is_link(self, name: str) -> bool:
+        return any(os.path.islink(os.path.join(folder, name)) for folder in self.folders.known)
 
     def _is_word(self, word: str, wanted: str) -> bool:
         if word == wanted or (wanted.isdecimal() and word.isdecimal() and int(word) == int(wanted)):
             return True
-        if "/" not in word and "/" not in wanted:
+        if "/" not in word and "/" not in wanted and not self._is_link(word):
             return False
         return self.paths.resolve(wanted) in self.folders.resolve(word)
 
@@ -251,6 +289,19 @@ def commands_in(commands: Sequence[SimpleCommand], folders: Folders, paths: Path
         if command not in others:
             others[command] = CommandInLine(command, folders, paths, others)
     return [others[command] for command in commands]
+
+
+@lru_cache(maxsize=1024)
+def _same_program(name: str, wanted: str) -> bool:
+    """Whether two names mean one program: python3 is also python, python3.12 and python3.13, but not python2."""
+    wanted = wanted.lower()
+    if name == wanted:
+        return True
+    plain, wanted_plain = _VERSION.sub("", name), _VERSION.sub("", wanted)
+    if plain != wanted_plain or not plain:
+        return False
+    more = name.removeprefix(wanted)
+    return name == plain or wanted == wanted_plain or (more != name and _VERSION.match(more.lstrip(".")) is not None)
 
 
 _MAX_CLUSTER: Final = 12

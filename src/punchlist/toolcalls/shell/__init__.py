@@ -31,18 +31,20 @@ UNREADABLE: Final = "It cannot be parsed."
 class CommandLine:
     commands: tuple[SimpleCommand, ...]  # every command that could run, in order
     unclear: str | None  # why the line cannot be judged completely
+    is_whole: bool = True  # False: it can have other commands
 
 
 def parse(line: str) -> CommandLine:
     """Every command in `line`. Never raises; `unclear` says what cannot be judged."""
     if len(line) > MAX_LINE_LENGTH:
-        return CommandLine((), f"The command is longer than {MAX_LINE_LENGTH} characters.")
+        return CommandLine((), f"The command is longer than {MAX_LINE_LENGTH} characters.", False)
     found = ParseResult()
     if control := _CONTROL.search(line):
         found.doubt(f"It contains a control character: {excerpt(control[0])}")
     try:
         CommandParser(line, found).read_all()
     except Exception:  # a bug here must not allow a command, nor end the scheduler
+        found.is_whole = False
         found.doubt(UNREADABLE)
     found.conclude()
-    return CommandLine(tuple(found.commands), found.unclear)
+    return CommandLine(tuple(found.commands), found.unclear, found.is_whole)

@@ -57,6 +57,7 @@ class CommandParser(ConditionParser):
             if self.pending:
                 raise self.stop("a here-document is missing")
         except Unparsable as stop:
+            self.found.is_whole = False
             self.found.doubt(str(stop))
 
     def script(self, text: str, within: str, level: int) -> None:

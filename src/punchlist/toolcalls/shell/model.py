@@ -24,6 +24,7 @@ class WrapperWord(NamedTuple):
     known: bool = True
     single: bool = True  # it is one word, whatever its value is
     raw: str = ""
+    pattern: str | None = None  # of an unknown word that has only text and patterns; quoted characters are escaped
 
 
 class SimpleCommand(NamedTuple):
@@ -50,6 +51,7 @@ class ParseResult:
 
     commands: list[SimpleCommand] = field(default_factory=list)
     unclear: str | None = None
+    is_whole: bool = True  # False: parsing has ended early, and there can be other commands
     words: int = 0
     budget: int = 2 * MAX_LINE_LENGTH
     functions: set[str] = field(default_factory=set)

@@ -159,6 +159,10 @@ _TAKES_COMMANDS: Final = frozenset(
     "ninja nmake nvim rake r scons sed gsed sftp socat task telnet vi view vim".split()
 )
 """Build tools, editors and others that run commands from scripts in a language of their own."""
+# The commands in their arguments run on another machine or in a container.
+_ELSEWHERE: Final = frozenset(
+    "aws az docker fly flyctl gcloud heroku incus kubectl lxc multipass nerdctl oc podman ssh tsh vagrant".split()  # noqa: SIM905
+)
 # What their arguments name is only installed or described: `apt install sudo` runs no sudo.
 _PACKAGE_MANAGERS: Final = frozenset(
     "apt apt-get brew cargo composer conda dnf gem go npm pacman pip pip3 pnpm poetry snap uv yarn".split()  # noqa: SIM905
@@ -253,6 +257,10 @@ def runs_no_git_command(words: Sequence[str]) -> bool:
     if program_of(words[0]) != "git" or (at := subcommand_at(words)) is None or at >= len(words):
         return False
     return words[at] in _GIT_RUNS_NOTHING and "-c" not in words[:at]
+
+
+def runs_elsewhere(words: Sequence[str]) -> bool:
+    return program_of(words[0]) in _ELSEWHERE
 
 
 def only_names_things(words: Sequence[str]) -> bool:

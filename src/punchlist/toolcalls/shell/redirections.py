@@ -102,7 +102,7 @@ class RedirectionParser(WordParser):
         redirections.feed = redirections.feed or _feeds(match[1], operator, target)
         if operator == "<<<":
             redirections.texts.append(target.text if target.known else target.raw)
-        if operator in {"<", "<&"} and not _DESCRIPTOR.match(target.text):
+        if operator in {"<", "<&", "<>"} and not _DESCRIPTOR.match(target.text):
             redirections.reads.append(target.text if target.known else "?")
         if operator in {"<<<", "<", "<&"}:
             if operator == "<" and _may_connect(target):

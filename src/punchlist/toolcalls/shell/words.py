@@ -8,11 +8,14 @@ from typing import Final
 
 from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.shell.model import MAX_DEPTH, NAME, ParseResult, Unparsable, WrapperWord
+from punchlist.toolcalls.shell.patterns import escape
 
 META: Final = frozenset(" \t\n|&;()<>")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:,=@%+\-\]^!}#]++")
 _PLAIN_WORD: Final = re.compile(rf"{_PLAIN.pattern}(?=[ \t\n|&;()]|\Z)")
 """A whole word of plain characters: most words are."""
+_EMPTY_BRACES: Final = re.compile(r"\{\}(?=[A-Za-z0-9_./:=@%+-]*(?:[ \t\n|&;()<>]|\Z))")
+"""They stand for themselves, as in `xargs -I{}`; bash takes `a{},b}` for `a} ab`."""
 _QUOTED_PLAIN: Final = re.compile(r'[^"\\$`]+')
 _BACKTICKS: Final = re.compile(r"`((?:[^`\\]++|\\.)*+)`", re.DOTALL)
 _VARIABLE: Final = re.compile(rf"\$(?:{NAME}|[0-9@*#?$!-])")
@@ -36,14 +39,29 @@ class PartialWord:
     parts: list[str] = field(default_factory=list)
     known: bool = True
     single: bool = True
+    pattern: list[str] | None = field(default_factory=list)
 
-    def add(self, text: str) -> None:
+    def add(self, text: str, *, quoted: bool = True) -> None:
         if self.known:
             self.parts.append(text)
+        if self.pattern is not None:
+            self.pattern.append(escape(text) if quoted else text)
+
+    def add_wildcard(self, char: str) -> None:
+        """`*`, `?`, `[`, `{` or `~` without quotes: the shell replaces the word."""
+        self.known = False
+        self.single = self.single and char == "~"
+        if self.pattern is not None:
+            self.pattern.append(char)
 
     def lose(self, *, single: bool) -> None:
         self.known = False
         self.single = self.single and single
+        self.pattern = None
+
+    def end(self, raw: str) -> WrapperWord:
+        pattern = None if self.known or self.pattern is None else "".join(self.pattern)
+        return WrapperWord("".join(self.parts), self.known, self.single, raw, pattern)
 
 
 @dataclass(slots=True)
@@ -104,7 +122,7 @@ class WordParser:
         making = PartialWord(self.at)
         while self.at < len(self.text):
             if plain := self.take(_PLAIN):
-                making.add(plain[0])
+                making.add(plain[0], quoted=False)
                 continue
             char = self.text[self.at]
             if char in META:
@@ -117,7 +135,7 @@ class WordParser:
                 self.unquoted(char, making)
         if self.at == making.start:
             raise self.stop("a word is missing")
-        return WrapperWord("".join(making.parts), making.known, making.single, self.text[making.start : self.at])
+        return making.end(self.text[making.start : self.at])
 
     def unquoted(self, char: str, making: PartialWord) -> None:
         match char:
@@ -141,17 +159,19 @@ class WordParser:
 
     def pattern(self, char: str, making: PartialWord) -> None:
         alone = self.at == making.start
-        before, after, end = self.text[self.at - 1 : self.at], self.peek(1), self.peek(2)
+        before, after = self.text[self.at - 1 : self.at], self.peek(1)
+        if char == "{" and self.take(_EMPTY_BRACES):
+            making.add("{}")
+            return
         self.at += 1
         plain = {
             "~": not alone and before not in {":", "="},
-            "{": alone and after == "}" and (end in META or not end),
             "[": alone and (after in META or not after),
         }
         if plain.get(char):
             making.add(char)
         else:
-            making.lose(single=char == "~")
+            making.add_wildcard(char)
 
     def backslash(self, making: PartialWord) -> None:
         following = self.peek(1)

@@ -188,7 +188,12 @@ def _wrapper(call: WrapperCall) -> Iterator[Finding]:
 
 def _replaced(words: Words, mark: str) -> tuple[WrapperWord, ...]:
     """The words with `mark` replaced by an unknown value."""
-    return tuple(w._replace(text=w.text.partition(mark)[0], known=False) if mark in w.text else w for w in words)
+    return tuple(
+        w._replace(text=w.text.partition(mark)[0], known=False, pattern=None)
+        if mark in w.text or (not w.known and mark in w.raw)
+        else w
+        for w in words
+    )
 
 
 def _xargs(call: WrapperCall) -> Iterator[Finding]:
@@ -357,3 +362,8 @@ _READERS: Final[dict[str, Reader]] = {
     "watch": _watch,
     "parallel": _parallel,
 }
+
+
+def may_run_anything(program: str) -> bool:
+    """Whether a program runs what its arguments say in a way that is not parsed: `script -c`, `su -c`."""
+    return program in _ALWAYS_OPAQUE or program == "parallel"

@@ -11,7 +11,7 @@ from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.clock import Clock, timestamp
 from punchlist.models.model import RequestedCall
 from punchlist.toolcalls.policy import Policy, Verdict
-from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext, ToolFailure
+from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, TimedOut, ToolContext, ToolFailure
 from punchlist.tools.command import MAX_TIMEOUT
 from punchlist.tools.tool_session import ToolSession, ToolSite
 from punchlist.verification.file_check import run_file_check
@@ -22,6 +22,12 @@ COMMAND_TOOL: Final = "run_command"
 DEFAULT_TIMEOUT: Final = 300.0
 _FAILED: Final = "tool_failed"
 """The error code of a command that ended with another exit code than 0."""
+ASKS_AGAIN: Final = "It was not run again after the last change, because it needs an approval each time."
+
+
+def _failures(check: Check) -> tuple[str, ...]:
+    """Error codes that mean that the check has failed. A check that an agent wrote has to end within its time."""
+    return (_FAILED,) if check.by_person else (_FAILED, TimedOut.code)
 
 
 class PersonCheckTool(BaseTool):
@@ -105,23 +111,42 @@ class CheckRunner:
             outcome, output = run_file_check(check, self._workspace)
         else:
             outcome, output = await self._metric_meets(check)
-        return CheckRun(check_result(outcome, output, timestamp(self._clock())))
+        return CheckRun(self._result(check, outcome, output))
+
+    async def run_again(self, check: Check, call_id: str, signal: CancelSignal) -> CheckResult:
+        """Run a check that has passed before. It counts as not run if it would wait for a person again."""
+        if check.command is not None and self._execution.needs_person(self._call(check, call_id)):
+            return self._result(check, CheckOutcome.NOT_RUN, ASKS_AGAIN)
+        ran = await self.run(check, call_id, signal)
+        return ran.result or self._result(check, CheckOutcome.NOT_RUN, "; ".join(ran.waiting))
 
     async def _command(self, check: Check, call_id: str, signal: CancelSignal) -> CheckRun:
-        arguments = {"command": check.command, "timeout": check.timeout or DEFAULT_TIMEOUT}
-        tool = COMMAND_TOOL
-        if self._person_check is not None and self._person_check.runs(check, arguments):
-            tool = self._person_check.name
+        call = self._call(check, call_id)
+        if self._person_check is not None and call.tool == self._person_check.name:
             self._person_check.permit(call_id)
-        done = await self._execution.run_check(RequestedCall(call_id, tool, arguments), signal)
+        done = await self._execution.run_check(call, signal)
         if done.waiting:
             return CheckRun(waiting=done.waiting)
         (result,) = done.results
         if not result.failed:
             outcome = CheckOutcome.PASSED
         else:
-            outcome = CheckOutcome.FAILED if done.codes.get(call_id) == _FAILED else CheckOutcome.NOT_RUN
+            outcome = CheckOutcome.FAILED if done.codes.get(call_id) in _failures(check) else CheckOutcome.NOT_RUN
         return CheckRun(check_result(outcome, result.text, timestamp(self._clock())))
+
+    def _call(self, check: Check, call_id: str) -> RequestedCall:
+        arguments = {"command": check.command, "timeout": check.timeout or DEFAULT_TIMEOUT}
+        tool = COMMAND_TOOL
+        if self._person_check is not None and self._person_check.runs(check, arguments):
+            tool = self._person_check.name
+        return RequestedCall(call_id, tool, arguments)
+
+    def _result(self, check: Check, outcome: CheckOutcome, output: str) -> CheckResult:
+        unusable = check.file is not None or (check.metric is not None and self._metric is None)
+        if outcome is CheckOutcome.NOT_RUN and unusable and not check.by_person:
+            # Otherwise an agent could write a check that can never fail.
+            outcome = CheckOutcome.FAILED
+        return check_result(outcome, output, timestamp(self._clock()))
 
     async def _metric_meets(self, check: Check) -> tuple[CheckOutcome, str]:
         if self._metric is None or check.metric is None:

@@ -1,8 +1,11 @@
 """Claims of completion: an item is completed only with work behind it, and only if its check passes (V1, V2).
 
 A call that completes items is a claim. Before it runs, the calls before it in the reply have ended. A claim without
-any successful call for its item is questioned once. The item's check runs as a call of its own through scheduler and
+a successful call of its own is questioned once. The item's check runs as a call of its own through scheduler and
 policy; if it fails, the claim is refused with the output, and the item stays open.
+
+A check holds after the last change: it is run again after later work in the reply, and before the turn ends as
+completed (`rechecks.py` counts the changes).
 """
 
 from __future__ import annotations
@@ -12,21 +15,25 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from punchlist.agent.checks import CheckRunner
+from punchlist.agent.rechecks import PassedChecks
 from punchlist.agent.tool_execution import CHECK_SUFFIX, CallResults, ToolExecution
 from punchlist.agent.work_log import LIST_TOOLS, WorkLog
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import one_line, quoted, visible_block, without_tags
 from punchlist.models.model import CallReturn, RequestedCall
-from punchlist.verification.model import NO_VERIFICATION, Check, CheckOutcome, CheckResult, Verification
+from punchlist.verification.model import NO_VERIFICATION, Check, CheckOutcome, CheckResult, EvidenceCall, Verification
 
 QUESTION: Final = (
-    "Not completed yet: no tool call has succeeded for {titles} since it was begun. Do the work first. If it really "
-    "needs none, or was done before, make the same call again."
+    "Not completed yet: no tool call has succeeded for {titles} since it was begun{surplus}. Do the work first. If it "
+    "really needs none, or is done already, make the same call again."
 )
+SURPLUS: Final = " (one call counts for one item)"
 FAILED_BEFORE: Final = (
     "Not completed: {tool} failed in the same reply. Look at its result first, then make this call again."
 )
+CLAIMED: Final = "Not completed: {title} stays open."
+LATER: Final = "{title} is open again: a later call has changed something."
 COMES_AFTER: Final = "{tool}: comes after a call that waits"
 
 
@@ -43,6 +50,8 @@ class CompletionClaim:
     """How the call names it."""
     was_open: bool = True
     """False if the call adds it as completed, or if it was cancelled before."""
+    is_new: bool = False
+    """The call adds it: no work can have been done for it."""
 
     @property
     def check(self) -> Check | None:
@@ -76,6 +85,13 @@ class ClaimSource:
     def finished(self, text: str) -> None:
         """The check of the implied claim has passed."""
 
+    async def passed(self) -> Sequence[CompletionClaim]:
+        """The completed items of the turn whose checks have passed in it."""
+        return ()
+
+    async def rechecked(self, claim: CompletionClaim, result: CheckResult) -> None:
+        """The check of a completed item was run again: if it failed, the item is open again."""
+
 
 class _Verdict(NamedTuple):
     refusal: str = ""
@@ -90,12 +106,20 @@ class CompletionGate:
     """Runs the calls of a reply; claims of completion are verified first."""
 
     def __init__(
-        self, execution: ToolExecution, work: WorkLog, source: ClaimSource | None, checks: CheckRunner
+        self,
+        execution: ToolExecution,
+        work: WorkLog,
+        source: ClaimSource | None,
+        checks: CheckRunner,
+        passed: PassedChecks | None = None,
     ) -> None:
         self._execution = execution
         self._work = work
         self._source = source
         self._checks = checks
+        self._passed = passed if passed is not None else PassedChecks()
+        self._verified: list[tuple[str, CompletionClaim]] = []
+        """The claims of the reply whose checks have passed, with the id of their call."""
         self._questioned: set[str] = set()
         self._refused: list[str] = []
 
@@ -116,20 +140,23 @@ class CompletionGate:
     async def finish_without_call(self, text: str, signal: CancelSignal) -> None:
         """After a reply without calls: if the check of the only item passes, the item is finished."""
         claim = self._source.implied() if self._source is not None else None
-        if self._source is None or claim is None or claim.check is None or not self._work.evidence(claim.key):
+        if self._source is None or claim is None or claim.check is None:
             return
-        verdict = await self._verify(claim, f"{new_id()}{CHECK_SUFFIX}", self._source, signal)
+        (evidence,) = self._work.evidence([claim.key])
+        if not evidence:
+            return
+        verdict = await self._verify(claim, evidence, f"{new_id()}{CHECK_SUFFIX}", self._source, signal)
         if not verdict.refusal and not verdict.waiting and not verdict.note:
             self._source.finished(text)
 
     async def _run(self, calls: Sequence[RequestedCall], signal: CancelSignal, execute: Execute) -> CallResults:
         source = self._source
+        self._refused, self._verified = [], []
         if source is None or not any(source.is_claim(call) for call in calls):
             done = await execute(calls)
-            self._work.record(calls, done.results)
+            self._record(calls, done.results)
             return done
         results: list[CallReturn] = []
-        self._refused = []
         before: list[RequestedCall] = []
         for number, call in enumerate(calls):
             before.append(call)
@@ -143,13 +170,63 @@ class CompletionGate:
             if waiting:
                 after = [COMES_AFTER.format(tool=later.tool) for later in calls[number + 1 :]]
                 return CallResults(results, [*waiting, *after], refused=self._refused)
+        await self._recheck_reply(source, results, signal)
         return CallResults(results, (), refused=self._refused)
+
+    def _record(self, calls: Sequence[RequestedCall], results: Sequence[CallReturn]) -> None:
+        self._work.record(calls, results)
+        answered = {result.call_id for result in results}
+        # A call that failed may have changed something, too.
+        if any(call.id in answered and self._execution.may_change_files(call) for call in calls):
+            self._passed.changed()
+
+    async def recheck(self, signal: CancelSignal) -> list[str]:
+        """Run the checks again that have passed before the last change, before the turn ends as completed.
+
+        Returns the texts for the model about the items that are open again.
+        """
+        source = self._source
+        if source is None or not self._passed.any_change or signal.is_set:
+            return []
+        stale = [claim for claim in await source.passed() if self._passed.is_stale(claim.id)]
+        return [text for _, text in await self._run_again(stale, source, signal)]
+
+    async def _recheck_reply(self, source: ClaimSource, results: list[CallReturn], signal: CancelSignal) -> None:
+        """After a reply that has worked on after its claims."""
+        calls = {claim.id: call for call, claim in self._verified if self._passed.is_stale(claim.id)}
+        stale = [claim for _, claim in self._verified if claim.id in calls]
+        for claim, text in await self._run_again(stale, source, signal):
+            self._refused.append(text.partition("\n")[0])
+            number = next(number for number, each in enumerate(results) if each.call_id == calls[claim.id])
+            results[number] = replace(results[number], text=text, failed=True)
+
+    async def _run_again(
+        self, claims: Sequence[CompletionClaim], source: ClaimSource, signal: CancelSignal
+    ) -> list[tuple[CompletionClaim, str]]:
+        """The claims whose checks fail now, with the text for the model. Each check is run once."""
+        results: dict[Check, CheckResult] = {}
+        failed: list[tuple[CompletionClaim, str]] = []
+        for claim in claims:
+            check = claim.check
+            if check is None or signal.is_set:
+                continue
+            if check not in results:
+                results[check] = await self._checks.run_again(check, f"{new_id()}{CHECK_SUFFIX}", signal)
+            result = results[check]
+            if signal.is_set and result.outcome is CheckOutcome.NOT_RUN:
+                continue
+            self._passed.add(claim.id)
+            if result.outcome is not CheckOutcome.PASSED:
+                await source.rechecked(claim, result)
+            if result.outcome is CheckOutcome.FAILED:
+                failed.append((claim, failed_check(claim, result, LATER)))
+        return failed
 
     async def _execute(
         self, calls: Sequence[RequestedCall], execute: Execute, results: list[CallReturn]
     ) -> Sequence[str]:
         done = await execute(calls)
-        self._work.record(calls, done.results)
+        self._record(calls, done.results)
         results += done.results
         return done.waiting
 
@@ -164,9 +241,14 @@ class CompletionGate:
         notes: list[str] = []
         claims = await source.claims(call)
         failed = next((each for each in results if each.failed and each.tool not in LIST_TOOLS), None)
-        refusal = FAILED_BEFORE.format(tool=failed.tool) if claims and failed is not None else self._question(claims)
+        evidence = self._work.evidence([None if claim.is_new else claim.key for claim in claims])
+        if claims and failed is not None:
+            refusal = FAILED_BEFORE.format(tool=failed.tool)
+        else:
+            refusal = self._question([claim for claim, found in zip(claims, evidence, strict=True) if not found])
         for number, claim in enumerate(claims if not refusal else ()):
-            verdict = await self._verify(claim, f"{call.id}{CHECK_SUFFIX}{number or ''}", source, signal)
+            check_id = f"{call.id}{CHECK_SUFFIX}{number or ''}"
+            verdict = await self._verify(claim, evidence[number], check_id, source, signal)
             if verdict.waiting:
                 return verdict.waiting
             if verdict.refusal:
@@ -185,23 +267,27 @@ class CompletionGate:
             results[-1] = replace(results[-1], text="\n\n".join([results[-1].text, *notes]))
         return waiting
 
-    def _question(self, claims: Sequence[CompletionClaim]) -> str:
-        """The question about items without any work behind them, which is asked once for each (V1).
+    def _question(self, unproven: Sequence[CompletionClaim]) -> str:
+        """The question about items without work of their own behind them, which is asked once for each (V1).
 
         It is asked of items with a check, too: a check that passes without work may prove nothing.
         """
-        unproven = [
-            claim
-            for claim in claims
-            if self._questioned.isdisjoint((claim.id, claim.key)) and not self._work.evidence(claim.key)
-        ]
-        self._questioned.update(name for claim in unproven for name in (claim.id, claim.key))
-        return QUESTION.format(titles=", ".join(quoted(claim.title) for claim in unproven)) if unproven else ""
+        asked = [claim for claim in unproven if self._questioned.isdisjoint((claim.id, claim.key))]
+        if not asked:
+            return ""
+        self._questioned.update(name for claim in asked for name in (claim.id, claim.key))
+        surplus = SURPLUS if any(self._work.is_shared(claim.key) for claim in asked if not claim.is_new) else ""
+        return QUESTION.format(titles=", ".join(map(_named, asked)), surplus=surplus)
 
     async def _verify(
-        self, claim: CompletionClaim, check_id: str, source: ClaimSource, signal: CancelSignal
+        self,
+        claim: CompletionClaim,
+        evidence: Sequence[EvidenceCall],
+        check_id: str,
+        source: ClaimSource,
+        signal: CancelSignal,
     ) -> _Verdict:
-        verification = claim.verification.with_evidence(self._work.evidence(claim.key))
+        verification = claim.verification.with_evidence(evidence)
         note = ""
         if claim.check is not None:
             ran = await self._checks.run(claim.check, check_id, signal)
@@ -212,17 +298,24 @@ class CompletionGate:
                 await source.check_failed(claim, ran.result)
                 return _Verdict(failed_check(claim, ran.result))
             if ran.result.outcome is CheckOutcome.NOT_RUN:
-                note = f"The check of {quoted(claim.title)} was not run: {ran.result.output}"
+                note = f"The check of {_named(claim)} was not run: {without_tags(ran.result.output)}"
+            else:
+                self._passed.add(claim.id)
+                self._verified.append((check_id.partition(CHECK_SUFFIX)[0], claim))
             verification = replace(verification, result=ran.result)
         source.verified(claim, verification)
         return _Verdict(note=note)
 
 
-def failed_check(claim: CompletionClaim, result: CheckResult) -> str:
+def _named(claim: CompletionClaim) -> str:
+    return quoted(without_tags(claim.title))
+
+
+def failed_check(claim: CompletionClaim, result: CheckResult, what: str = CLAIMED) -> str:
     assert claim.check is not None
     wrong = "" if claim.check.by_person else " If the check itself is wrong, give the item up and say so."
-    check = quoted(one_line(claim.check.description))
+    check = quoted(without_tags(one_line(claim.check.description)))
     return (
-        f"Not completed: {quoted(claim.title)} stays open. Its check failed: {check}\n\n"
+        f"{what.format(title=_named(claim))} Its check failed: {check}\n\n"
         f"{without_tags(visible_block(result.output))}\n\nFix what is wrong, then complete it again.{wrong}"
     )

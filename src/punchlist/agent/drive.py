@@ -20,6 +20,8 @@ from punchlist.agent.turn_model import TurnResult
 from punchlist.models.model import Reply
 
 PLANNING_CALLS: Final = 3
+MAX_RECHECKS: Final = 3
+"""How often items are worked on again because later ones have broken them."""
 _LISTED: Final = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*•])\s+(?:\[.\]\s+)?(\S.*)$", re.MULTILINE)
 
 
@@ -37,7 +39,7 @@ async def run_drive(turn: Turn, goal: str | None, runner: ItemRunner) -> TurnRes
     if not is_planned and (stopped := await _plan(turn, runner, reply)) is not None:
         return stopped
     while True:
-        if (ended := await _work_off(turn, runner, resumed=resumed)) is not None:
+        if (ended := await _clear_list(turn, runner, resumed=resumed)) is not None:
             return ended
         if turn.has_goal and (ended := await _reach_goal(turn, runner)) is not None:
             return ended
@@ -54,6 +56,17 @@ async def run_drive(turn: Turn, goal: str | None, runner: ItemRunner) -> TurnRes
         return await turn.end(Reason.OPEN, shortfall)
     not_done = await runner.not_done(turn.answer_text)
     return await turn.end(Reason.COMPLETED, "every item has ended", not_done=not_done)
+
+
+async def _clear_list(turn: Turn, runner: ItemRunner, *, resumed: bool = False) -> TurnResult | None:
+    """Work off the list until the checks of all items hold together. Returns a result if the turn ends or waits."""
+    for _ in range(MAX_RECHECKS + 1):
+        if (ended := await _work_off(turn, runner, resumed=resumed)) is not None:
+            return ended
+        if not await turn.recheck():
+            return None
+        resumed = False
+    return await turn.end(Reason.OPEN, "items break the checks of each other")
 
 
 async def _work_off(turn: Turn, runner: ItemRunner, *, resumed: bool = False) -> TurnResult | None:
@@ -81,7 +94,7 @@ async def _reach_goal(turn: Turn, runner: ItemRunner) -> TurnResult | None:
                 return None if reason is Reason.COMPLETED else await turn.end(reason, why)
             case Continue():
                 await runner.create([f"Meet the goal. Missing: {turn.missing}"])
-        if (ended := await _work_off(turn, runner)) is not None:
+        if (ended := await _clear_list(turn, runner)) is not None:
             return ended
 
 

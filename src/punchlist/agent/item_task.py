@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -12,7 +13,7 @@ from punchlist.agent.list_state import ListState
 from punchlist.kernel.text import excerpt, raw_problem
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
 from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext
-from punchlist.verification.model import NO_VERIFICATION, CheckResult, Verification
+from punchlist.verification.model import NO_VERIFICATION, CheckOutcome, CheckResult, Verification
 from punchlist.verification.output import stable_output
 
 MAX_TEXT_LENGTH: Final = 20_000
@@ -146,6 +147,12 @@ class ItemClaims(ClaimSource):
 
     async def check_failed(self, claim: CompletionClaim, result: CheckResult) -> None:  # noqa: ARG002
         self._task.check_failed(result)
+
+    async def rechecked(self, claim: CompletionClaim, result: CheckResult) -> None:  # noqa: ARG002
+        self._task.verification = replace(self._task.verification, result=result)
+        if result.outcome is CheckOutcome.FAILED:
+            self._task.exit = None
+            self._task.check_failed(result)
 
     def verified(self, claim: CompletionClaim, verification: Verification) -> None:  # noqa: ARG002
         self._task.verification = verification

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -13,26 +14,34 @@ from punchlist.checklist import validation as checklist_validation
 from punchlist.checklist.lifecycle import ChecklistStatus
 from punchlist.checklist.model import Checklist, ChecklistChange, ChecklistItem
 from punchlist.checklist.service import Checklists, Edit
+from punchlist.checklist.similarity import is_same_task
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.errors import PunchlistError
+from punchlist.conversations.service import Conversations
+from punchlist.errors import Conflict, IllegalTransition, NotFound, PunchlistError
+from punchlist.kernel.events import SYSTEM
 from punchlist.kernel.ids import short_id
 from punchlist.models.model import RequestedCall
 from punchlist.plan import validation as plan_validation
-from punchlist.plan.lifecycle import OPEN, PlanAction
-from punchlist.plan.model import EndedTodo
+from punchlist.plan.lifecycle import OPEN, PlanAction, PlanStatus
+from punchlist.plan.model import CreatedTodos, EndedTodo, NewTodo, TurnTodo
 from punchlist.plan.service import Plans
 from punchlist.storage.async_bridge import AsyncBridge
-from punchlist.verification.model import CheckResult, Verification
+from punchlist.verification.model import CheckOutcome, CheckResult, Verification
 
 _TOOLS: Final = frozenset({"complete_todo", CHECKLIST_TOOL})
 
 
 class ListClaims(ClaimSource):
-    def __init__(self, plans: Plans, checklists: Checklists, scope: TurnScope, bridge: AsyncBridge) -> None:
+    def __init__(
+        self, conversations: Conversations, plans: Plans, checklists: Checklists, scope: TurnScope, bridge: AsyncBridge
+    ) -> None:
+        self._conversations = conversations
         self._plans = plans
         self._checklists = checklists
         self._scope = scope
         self._bridge = bridge
+        self._failed: dict[str, Verification] = {}
+        """Of the items of the checklist whose checks have failed in this turn, by content."""
         self._verified: dict[str, Verification] = {}
         """Of the items that the next call completes, by what the call names them."""
 
@@ -84,17 +93,67 @@ class ListClaims(ClaimSource):
         if claim.key == claim.id:
             await self._bridge(self._plans.record_check, self._scope, claim.id, result)
             return
-        failed = replace(claim.verification, result=result)
+        failed = self._failed[claim.title] = replace(claim.verification, result=result)
         await self._bridge(self._checklists.verify, self._scope, claim.id, failed)
+
+    async def passed(self) -> Sequence[CompletionClaim]:
+        return await self._bridge(self._passed)
+
+    def _passed(self) -> Sequence[CompletionClaim]:
+        turn = self._conversations.turn(self._scope.turn_id)
+        found = [
+            CompletionClaim(todo.id, todo.id, todo.title, todo.verified())
+            for todo in self._plans.snapshot(self._scope).todos
+            if todo.status is PlanStatus.COMPLETED and todo.verification is not None
+        ]
+        found += [
+            CompletionClaim(item.id, item.content, item.content, item.verification)
+            for item in (self._checklist_items() if turn.parent_turn_id is None else ())
+            if item.status is ChecklistStatus.COMPLETED
+        ]
+        return [claim for claim in found if claim.verification.passed_since(turn.started_at)]
+
+    async def rechecked(self, claim: CompletionClaim, result: CheckResult) -> None:
+        # A person can have changed the item meanwhile: then theirs counts.
+        with suppress(Conflict, IllegalTransition, NotFound):
+            await self._bridge(self._rechecked, claim, result)
+
+    def _rechecked(self, claim: CompletionClaim, result: CheckResult) -> None:
+        failed = result.outcome is CheckOutcome.FAILED
+        if claim.key == claim.id and not claim.is_new:
+            of_turn = replace(self._scope, actor=SYSTEM)
+            (self._plans.reject if failed else self._plans.record_check)(of_turn, claim.id, result)
+            return
+        of_session = Scope(self._scope.conversation_id, SYSTEM)
+        item = next(each for each in self._checklist_items() if claim.id in (each.id, each.content))
+        if failed:
+            self._checklists.reject(of_session, item.id, result)
+        else:
+            self._checklists.verify(of_session, item.id, replace(item.verification, result=result))
+
+    def _checklist_items(self) -> Sequence[ChecklistItem]:
+        return self._checklists.get(self._scope.conversation_id).items
 
     def verified(self, claim: CompletionClaim, verification: Verification) -> None:
         self._verified[claim.reference] = verification
+        self._failed.pop(claim.title, None)
+
+    def failed_plan_items(self) -> Sequence[TurnTodo]:
+        """The items of the plan whose checks have failed."""
+        todos = self._plans.snapshot(self._scope).todos
+        return [todo for todo in todos if todo.verification is not None and todo.verified().has_failed]
+
+    def failed_checklist_item(self, content: str) -> Verification | None:
+        failed = (found for text, found in self._failed.items() if is_same_task(text, content))
+        return next(failed, None)
 
     def of_plan_item(self, reference: str) -> Verification | None:
         return self._verified.get(reference)
 
     def of_checklist_item(self, item: ChecklistItem, before: Checklist) -> ChecklistItem:
         is_new = all(item.id != old.id for old in before.items)
+        if is_new and (failed := self.failed_checklist_item(item.content)) is not None:
+            item = replace(item, verification=failed)
         found = self._verified.get(_new_item(item) if is_new else item.id)
         if found is None or item.status is not ChecklistStatus.COMPLETED:
             return item
@@ -108,6 +167,11 @@ class VerifiedPlans(Plans):
         self._store = plans._store
         self._indexes = plans._indexes
         self._claims = claims
+
+    def create(self, scope: TurnScope, items: Sequence[NewTodo], *, reason: str = "create_todo") -> CreatedTodos:
+        """An item that is planned again after its check has failed keeps this check."""
+        failed = self._claims.failed_plan_items()
+        return super().create(scope, [_with_failed_check(item, failed) for item in items], reason=reason)
 
     def end(
         self,
@@ -139,10 +203,21 @@ class VerifiedChecklists(Checklists):
         return super()._edit(scope, reason, verified)
 
 
+def _with_failed_check(item: NewTodo, failed: Sequence[TurnTodo]) -> NewTodo:
+    same = next((todo for todo in failed if is_same_task(todo.title, item.title)), None)
+    if same is None:
+        return item
+    check = same.verified().check
+    # A copy keeps the author of its check.
+    copied_from = same.id if check is not None and check.by_person else item.copied_from
+    return replace(item, check=check, copied_from=copied_from)
+
+
 def _claim(old: ChecklistItem | None, new: ChecklistItem) -> CompletionClaim:
     if old is None:
-        return CompletionClaim(new.content, new.content, new.content, new.verification, _new_item(new), was_open=False)
-    return CompletionClaim(old.id, new.content, new.content, new.verification, new.id, was_open=old.is_open)
+        name = new.content
+        return CompletionClaim(name, name, name, new.verification, _new_item(new), was_open=False, is_new=True)
+    return CompletionClaim(old.id, old.content, new.content, new.verification, new.id, was_open=old.is_open)
 
 
 def _new_item(item: ChecklistItem) -> str:

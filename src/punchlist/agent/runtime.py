@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from punchlist.agent.chat_memory import ChatMemory
-from punchlist.agent.checks import CheckRunner, MetricCheck, PersonCheckTool, person_check
+from punchlist.agent.checks import COMMAND_TOOL, CheckRunner, MetricCheck, PersonCheckTool, person_check
 from punchlist.agent.completion import ClaimSource, CompletionGate
 from punchlist.agent.context import ModelContext
 from punchlist.agent.continuation import OpenItem, Reason, Wait
@@ -190,7 +190,7 @@ class AgentRuntime:
         claims: ClaimSource | None,
     ) -> TurnDeps:
         store = self.site.store
-        tools = {name: tool for name, tool in session.tools.items() if not isinstance(tool, PersonCheckTool)}
+        tools = {name: tool for name, tool in session.tools.items() if name not in _hidden_tools(request)}
         call = make_bridge(store)
         waits = self.wait_for_approval or self.ask is not None
         # Open items count, whether or not the agent has the tools to end them.
@@ -215,7 +215,7 @@ class AgentRuntime:
             request,
             model,
             list(tools),
-            CompletionGate(execution, work, claims, checks),
+            CompletionGate(execution, work, claims, checks, request.passed),
             work,
             lists,
             TurnLog(writer, session.writer, call, store.clock),
@@ -291,12 +291,13 @@ class AgentRuntime:
             return None
         if request.item is not None:
             return ItemClaims(request.item)
-        return ListClaims(self.plans, self.checklists, plan_scope(request, scope), make_bridge(self.site.store))
+        planner, call = plan_scope(request, scope), make_bridge(self.site.store)
+        return ListClaims(self.conversations, self.plans, self.checklists, planner, call)
 
     def _tool_session(
         self, request: TurnRequest, scope: TurnScope, claims: ClaimSource | None
     ) -> AbstractAsyncContextManager[ToolSession]:
-        always = {tool.name for tool in self.tools} | {PersonCheckTool.name}
+        always = {tool.name for tool in self.tools} | _hidden_tools(request)
         if keeps_own_list(request):
             always |= set(OWN_LIST_TOOLS)
         site = replace(
@@ -419,6 +420,12 @@ class AgentRuntime:
 def _planner(agent: AgentDefinition) -> AgentDefinition:
     """The agent that writes the plan of a turn whose items are worked on one by one."""
     return replace(agent, prompt=DRIVE_PLAN, tools=("create_todo",), lists="plan", delegates=True, remind_after=None)
+
+
+def _hidden_tools(request: TurnRequest) -> set[str]:
+    """Tools that run checks and that the model does not see."""
+    runs_commands = request.driven is not None and request.driven.may_call(COMMAND_TOOL)
+    return {PersonCheckTool.name, *([COMMAND_TOOL] if runs_commands else ())}
 
 
 async def _run_to_end(turn: Turn, request: TurnRequest, items: ItemRunner | None) -> TurnResult:

@@ -23,8 +23,9 @@ from punchlist.toolcalls.model import (
     ToolCallRequest,
     WaitingToolCall,
 )
+from punchlist.toolcalls.policy import Verdict
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
-from punchlist.toolcalls.tool import Arguments
+from punchlist.toolcalls.tool import Arguments, Effect
 from punchlist.tools.tool_session import ToolSession
 
 CHECK_SUFFIX: Final = ".check"
@@ -87,6 +88,18 @@ class ToolExecution:
         results |= {result.call_id: result for result in done_now.results}
         codes = {**unfinished.stored_codes, **done_now.codes}
         return CallResults([results[call.id] for call in calls if call.id in results], done_now.waiting, codes)
+
+    def may_change_files(self, call: RequestedCall) -> bool:
+        """Whether a call can have changed what a check looks at. The calls of a worker are its own turn's."""
+        tool = self._tools.get(call.tool)
+        return tool is not None and tool.effect not in (Effect.READ, Effect.LIST)
+
+    def needs_person(self, call: RequestedCall) -> bool:
+        """Whether a call would wait for an approval, and this run does not."""
+        tool = self._tools.get(call.tool)
+        if self._waits or tool is None:
+            return False
+        return self._policy.decide(tool, _arguments(call)).verdict is Verdict.ASK
 
     async def run_check(self, call: RequestedCall, signal: CancelSignal) -> CallResults:
         """Run the command of a check, or find its result from before."""

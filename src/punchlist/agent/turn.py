@@ -114,6 +114,8 @@ class Turn:
         self._next = RequestEstimate(deps.model, deps.context)
         self._tried_fresh: frozenset[str] = frozenset()
         self._restored: RestoredTurn | None = None
+        self._reopened = ""
+        """What the model is told about items whose checks fail after a later change."""
 
     @property
     def lists(self) -> ListState:
@@ -152,6 +154,8 @@ class Turn:
     async def begin(self, goal: str) -> None:
         self._start_timer()
         await self._read_lists()
+        if self._lists.checklist is not None:
+            self._work.begin(self._lists.checklist.items)
         await self._add_message(goal, TEXT)
         if (item := self._deps.request.item) is not None and "read_file" in self._deps.tools:
             paths = named_files(self._deps.folder, item.texts)
@@ -168,6 +172,8 @@ class Turn:
         self._context.restore(before.messages, before.compactions)
         self._budget.restore(before.usage, self._deps.model.info.cost(before.usage) or 0.0)
         self._work.restore(before.messages)
+        # What was changed since a check has passed is unknown.
+        self._deps.request.passed.changed()
         if self._deps.request.item is not None:
             self._deps.request.item.restore(before.messages)
         for message in before.messages:
@@ -310,6 +316,10 @@ class Turn:
         if not reply.calls:
             if self._deps.request.item is not None and self._failure is None:
                 await self._deps.gate.finish_without_call(reply.text, self._signal)
+            elif self._failure is None:
+                await self._read_lists()
+                if not self._lists.open:
+                    await self.recheck()
             return
         before, self._restored = self._restored, None
         resumed = before is not None and before.reply is reply
@@ -331,6 +341,18 @@ class Turn:
         self._add_results([*done.results, *(_too_many(call, limit) for call in excess)])
         if self._deps.request.item is not None:
             self._deps.request.item.calls_ended(reply.calls, done.results)
+
+    async def recheck(self) -> bool:
+        """Before the turn ends as completed: run the checks again that have passed before the last change (V2).
+
+        Returns whether an item is open again.
+        """
+        failed = await self._deps.gate.recheck(self._signal)
+        for text in failed:
+            self.note(text.partition("\n")[0])
+        self._reopened = "\n\n".join(failed)
+        await self._read_lists()
+        return bool(failed)
 
     def _add_results(self, results: Sequence[CallReturn]) -> None:
         self._deps.log.add_results(results)
@@ -403,6 +425,8 @@ class Turn:
 
     async def send_continuation(self, prompt: str) -> None:
         """Send the model back to its list."""
+        if self._reopened:
+            prompt, self._reopened = f"{self._reopened}\n\n{prompt}", ""
         if self._restored is not None:
             # The turn was suspended or interrupted before a continuation was sent: this one does not count.
             self._restored = None

@@ -15,6 +15,7 @@ from punchlist.agent.events import EventListener, TurnStarted
 from punchlist.agent.goals import GoalJudge
 from punchlist.agent.item_task import ItemTask
 from punchlist.agent.list_state import ListItem, ReadableLists
+from punchlist.agent.rechecks import PassedChecks
 from punchlist.agent.transcript import TurnLog
 from punchlist.agent.work_log import WorkLog
 from punchlist.conversations.model import TurnScope
@@ -58,6 +59,8 @@ class TurnRequest:
     """An earlier turn whose open items this one takes over (T14)."""
     is_planned: bool = False
     """The goal is to finish what is open already, so drive plans nothing else."""
+    passed: PassedChecks = field(default_factory=PassedChecks)
+    """Of this turn and everything below it."""
     left_open_on_outage: bool = False
     """The caller resumes the turn after a database outage, so the turn stays open."""
 

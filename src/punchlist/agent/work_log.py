@@ -1,18 +1,27 @@
 """The calls of a turn in order: what was done for which item, and whether anything new was done.
 
-It is rebuilt from the stored messages when a turn is resumed, so there is nothing of its own to store.
+A call counts for an item if it came after the item was added and, if the item was never started, after an item was
+ended in an earlier reply. Each completed item needs a call of its own: one call proves one item.
+
+The log is rebuilt from the stored messages when a turn is resumed, so there is nothing of its own to store.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from punchlist.agent.definitions import CHECKLIST_TOOL, DELEGATE, PLAN_TOOLS
-from punchlist.checklist.lifecycle import ChecklistStatus, parse_status
+from punchlist.checklist.identity import match_items, replace_items
+from punchlist.checklist.lifecycle import ChecklistStatus
+from punchlist.checklist.model import ChecklistItem
+from punchlist.checklist.validation import parse_todos
+from punchlist.errors import InvalidInput
 from punchlist.kernel.events import canonical_json
+from punchlist.kernel.ids import new_id
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.verification.model import EvidenceCall, evidence_call
 
 LIST_TOOLS: Final = frozenset({*PLAN_TOOLS, CHECKLIST_TOOL})
@@ -31,6 +40,9 @@ class _Step(NamedTuple):
     reply: int
     """Claims of one reply share what was done before it."""
     work: EvidenceCall | None = None
+    key: tuple[str, str] = ("", "")
+    """Identical calls have the same key."""
+    creates: frozenset[str] = frozenset()
     starts: frozenset[str] = frozenset()
     ends: frozenset[str] = frozenset()
 
@@ -40,7 +52,14 @@ class WorkLog:
         self._steps: list[_Step] = []
         self._reply = 0
         self._made: set[tuple[str, str]] = set()
-        self._checklist: Mapping[str, ChecklistStatus] = {}
+        self._checklist: Sequence[ChecklistItem] | None = None
+        """As the turn has written it; None as long as it is unknown."""
+        self._spent: dict[int, int] = {}
+        """The calls that prove a completed item: the number of the step, and the reply that completed the item."""
+
+    def begin(self, checklist: Sequence[ChecklistItem]) -> None:
+        """The turn begins with this checklist."""
+        self._checklist = checklist
 
     @property
     def amount(self) -> int:
@@ -65,8 +84,9 @@ class WorkLog:
             if call.tool in LIST_TOOLS:
                 self._steps.append(self._list_step(call, result))
             elif not (call.tool == DELEGATE and result.text.endswith(NO_WORK)):
-                self._made.add((call.tool, _key(call.arguments)))
-                self._steps.append(_Step(self._reply, describe_call(call)))
+                key = (call.tool, _key(call.arguments))
+                self._made.add(key)
+                self._steps.append(_Step(self._reply, describe_call(call), key))
 
     def restore(self, messages: Sequence[Message]) -> None:
         """Record the calls of a turn that is resumed."""
@@ -76,38 +96,96 @@ class WorkLog:
                 self.next_reply()
                 self.record(message.calls, results)
 
-    def evidence(self, item: str) -> tuple[EvidenceCall, ...]:
-        """The successful calls since the item was started, or since an item was ended in an earlier reply.
+    def evidence(self, items: Sequence[str | None]) -> list[tuple[EvidenceCall, ...]]:
+        """The calls for each of the items that are about to be completed; none for an item without one of its own.
 
-        `item` is the id of a plan todo, or the content of a checklist item.
+        An item is the id of a plan todo, or the content that an item of the checklist has so far; None stands for one
+        that is only being added.
         """
+        own = self._own_calls(items)
+        return [
+            ()
+            if item is None or call is None
+            else tuple(step.work for step in self._steps[self._begin(self._id(item)) :] if step.work is not None)
+            for item, call in zip(items, own, strict=True)
+        ]
+
+    def is_shared(self, item: str) -> bool:
+        """Whether there are calls for the item, although they prove others."""
+        return any(step.work is not None for step in self._steps[self._begin(self._id(item)) :])
+
+    def _own_calls(self, items: Sequence[str | None]) -> list[int | None]:
+        """For each item the earliest call that proves no other one, by its number. Pure."""
+        spent = dict(self._spent)
+        found: list[int | None] = []
+        for item in items:
+            call = None if item is None else self._own_call(self._begin(self._id(item)), spent)
+            if call is not None:
+                spent[call] = self._reply
+            found.append(call)
+        return found
+
+    def _own_call(self, begin: int, spent: Mapping[int, int]) -> int | None:
+        # The same call twice in one reply is no more work than once.
+        keys = {self._steps[number].key for number, reply in spent.items() if reply == self._reply}
+        for number in range(begin, len(self._steps)):
+            step = self._steps[number]
+            if step.work is not None and number not in spent and step.key not in keys:
+                return number
+        return None
+
+    def _begin(self, item: str) -> int:
+        """The number of the first step that can be work on the item."""
         started = any(item in step.starts for step in self._steps)
-        found: list[EvidenceCall] = []
-        for step in reversed(self._steps):
-            if item in step.starts or (not started and step.ends and step.reply < self._reply):
-                break
-            if step.work is not None:
-                found.append(step.work)
-        return tuple(reversed(found))
+        for number in range(len(self._steps), 0, -1):
+            step = self._steps[number - 1]
+            ended = step.ends and step.reply < self._reply and (not started or item in step.ends)
+            if item in step.starts or item in step.creates or ended:
+                return number
+        return 0
+
+    def _id(self, item: str) -> str:
+        """The id by which the steps name the item."""
+        return next((each.id for each in self._checklist or () if each.content == item), item)
 
     def _list_step(self, call: RequestedCall, result: CallReturn) -> _Step:
         if call.tool == CHECKLIST_TOOL:
             return self._checklist_step(call.arguments)
-        item = result_fields(result.text).get("id")
+        fields = result_fields(result.text)
+        if call.tool == "create_todo":
+            return _Step(self._reply, creates=frozenset(_created(fields)))
+        item = fields.get("id")
         if not isinstance(item, str) or call.tool not in ("start_todo", "complete_todo"):
             return _Step(self._reply)
         named = frozenset({item})
-        return _Step(self._reply, starts=named) if call.tool == "start_todo" else _Step(self._reply, ends=named)
+        if call.tool == "start_todo":
+            return _Step(self._reply, starts=named)
+        if fields.get("status") == PlanStatus.COMPLETED:
+            self._spend([item])
+        return _Step(self._reply, ends=named)
 
     def _checklist_step(self, arguments: Mapping[str, Any] | str) -> _Step:
-        before, now = self._checklist, _statuses(arguments)
-        self._checklist = now
-        changed = {content: status for content, status in now.items() if before.get(content) is not status}
-        return _Step(
-            self._reply,
-            starts=frozenset(c for c, status in changed.items() if status is ChecklistStatus.IN_PROGRESS),
-            ends=frozenset(c for c, status in changed.items() if status is ChecklistStatus.COMPLETED),
-        )
+        try:
+            sent = parse_todos(arguments.get("todos") if isinstance(arguments, Mapping) else None)
+            before = self._checklist or ()
+            after = replace_items(sent, before, new_id)
+        except InvalidInput:
+            # A person has changed the list meanwhile, in a way that the log does not know.
+            self._checklist = None
+            return _Step(self._reply)
+        is_known, self._checklist = self._checklist is not None, after
+        changed = [
+            (old, new) for old, new in match_items(before, after) if new and (not old or old.status != new.status)
+        ]
+        created = {new.id for old, new in changed if new and old is None and is_known}
+        started = {new.id for _, new in changed if new and new.status is ChecklistStatus.IN_PROGRESS}
+        completed = [new.id for _, new in changed if new and new.status is ChecklistStatus.COMPLETED]
+        self._spend([id for id in completed if id not in created])
+        return _Step(self._reply, creates=frozenset(created), starts=frozenset(started), ends=frozenset(completed))
+
+    def _spend(self, items: Sequence[str]) -> None:
+        """The items are completed now."""
+        self._spent |= {call: self._reply for call in self._own_calls(items) if call is not None}
 
 
 def describe_call(call: RequestedCall) -> EvidenceCall:
@@ -136,12 +214,8 @@ def result_fields(text: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _statuses(arguments: Mapping[str, Any] | str) -> dict[str, ChecklistStatus]:
-    todos = arguments.get("todos") if isinstance(arguments, Mapping) else None
-    found: dict[str, ChecklistStatus] = {}
-    for item in todos if isinstance(todos, list) else ():
-        if isinstance(item, dict) and isinstance(item.get("content"), str) and isinstance(item.get("status"), str):
-            status = parse_status(item["status"])
-            if status is not None:
-                found[item["content"].strip()] = status
-    return found
+def _created(fields: Mapping[str, Any]) -> Iterator[str]:
+    created = fields.get("created")
+    for item in created if isinstance(created, list) else ():
+        if isinstance(item, dict) and isinstance(item.get("id"), str):
+            yield item["id"]

@@ -13,15 +13,13 @@ from typing import Final
 
 from punchlist.checklist.lifecycle import OPEN, ChecklistAction, ChecklistStatus, action_between
 from punchlist.checklist.model import ChecklistItem
-from punchlist.checklist.similarity import similarity
+from punchlist.checklist.similarity import SIMILAR, similarity
 from punchlist.checklist.validation import NewChecklistItem
 from punchlist.errors import InvalidInput
 from punchlist.kernel.references import matching_ids, position
 from punchlist.kernel.text import excerpt, visible
 from punchlist.verification.model import NO_VERIFICATION, Check, CheckOutcome, CheckResult, Verification
 
-SIMILAR: Final = 0.6
-"""How similar the words of a reworded item are to those before, from 0 to 1."""
 SIMILAR_AT_SAME_POSITION: Final = 0.4
 
 

@@ -58,6 +58,14 @@ _ONE_MEANING: Final = (
 )
 
 
+SIMILAR: Final = 0.6
+"""How similar the words of a reworded item are to those before, from 0 to 1."""
+
+
+def is_same_task(before: str, after: str) -> bool:
+    return before == after or similarity(before, after, ends=False) >= SIMILAR
+
+
 def similarity(before: str, after: str, *, ends: bool) -> float:
     """How similar two texts of one task are, up to 1; 0 if they name different tasks.
 

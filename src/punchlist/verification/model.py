@@ -100,7 +100,7 @@ class Verification:
     def failures(self) -> list[str]:
         """Why the item is still open, in one line each, for the next attempt."""
         found = [f"it failed: {self.failure}"] if self.failure else []
-        if self.result is not None and self.result.outcome is CheckOutcome.FAILED:
+        if self.result is not None and self.has_failed:
             # Errors are usually at the end.
             found.append(f"its check failed: {one_line(self.result.output)[-MAX_FAILURE_LENGTH:]}")
         return found
@@ -117,6 +117,17 @@ class Verification:
         if self.result is not None and self.result.outcome is CheckOutcome.PASSED:
             return Mark.CHECKED
         return Mark.EVIDENCED if self.evidence else Mark.CLAIMED
+
+    @property
+    def has_failed(self) -> bool:
+        """The last run of the check has failed."""
+        return self.result is not None and self.result.outcome is CheckOutcome.FAILED
+
+    def passed_since(self, moment: str) -> bool:
+        """Whether the check has passed since `moment`; what a person accepted is not checked any more."""
+        if self.check is None or self.result is None or self.accepted_by:
+            return False
+        return self.result.outcome is CheckOutcome.PASSED and self.result.at >= moment
 
     @property
     def needs_check(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
@@ -90,6 +91,8 @@ def _value_problems(given: dict[str, Any], where: str) -> list[str]:
             if name in given
         },
     }
+    if "file" in given and not found["file"] and _leaves_workspace(given["file"]):
+        found["file"] = "must be inside the workspace, as a path relative to it"
     if "timeout" in given and not _is_timeout(given["timeout"]):
         found["timeout"] = f"must be a number of seconds above 0 and at most {MAX_TIMEOUT:g}"
     return [f"{where}.{name}: {problem}" for name, problem in found.items() if problem]
@@ -99,6 +102,14 @@ def _text_problem(value: Any) -> str | None:
     if problem := text.raw_problem(value, max_length=MAX_COMMAND_LENGTH):
         return problem
     return None if str(value).strip() else "must not be empty"
+
+
+def _leaves_workspace(path: str) -> bool:
+    parts = path.strip().replace("\\", "/").split("/")
+    if parts[0] in ("", "~") or parts[0].endswith(":"):
+        return True
+    depths = accumulate({"..": -1, ".": 0, "": 0}.get(part, 1) for part in parts)
+    return min(depths) < 0
 
 
 def _is_timeout(value: Any) -> bool:

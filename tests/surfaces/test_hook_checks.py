@@ -158,3 +158,98 @@ def test_a_check_that_a_person_writes_is_run_when_the_agent_stops(
     assert hook("stop") == {}
     (shown,) = json.loads(punchlist("todos", "--json").stdout)["items"]
     assert (shown["status"], shown["mark"]) == ("completed", "checked")
+
+
+@pytest.mark.spec("V2", "X2")
+@pytest.mark.parametrize("failed", [False, True], ids=["succeeded", "failed"])
+def test_a_check_that_a_later_call_breaks_sends_the_agent_back(
+    project: Path, environment: dict[str, str], hook: Hook, punchlist: Cli, failed: bool
+) -> None:
+    assert punchlist("todos", "add", "Make g", "--check", "test -f g || { echo no g here; false; }").returncode == 0
+    done = [{"content": "Make g", "status": "completed", "activeForm": "Making g"}]
+    hook("prompt", prompt="Make g")
+    with WireClient(project, environment) as client:
+
+        def makes() -> None:
+            (project / "g").write_text("x")
+            hook("tool", tool_name="Write", tool_input={"file_path": "g"})
+            client.call("TodoWrite", todos=done)
+            hook("tool", tool_name="mcp__punchlist__TodoWrite", tool_input={})
+
+        makes()
+        hook("tool", tool_name="Read", tool_input={"file_path": "g"})
+        assert hook("stop") == {}
+        (project / "g").unlink()
+        hook("tool", tool_name="Bash", tool_input={"command": "rm g"}, tool_response={"exit_code": int(failed)})
+        reason = hook("stop")["reason"]
+        assert "The check of “Make g” failed after a later change, so the item is open again." in reason
+        assert "no g here" in reason
+        makes()
+        assert hook("stop") == {}
+    (shown,) = json.loads(punchlist("todos", "--json").stdout)["items"]
+    assert (shown["status"], shown["mark"]) == ("completed", "checked")
+
+
+@pytest.mark.spec("V2", "X2")
+def test_a_check_is_run_again_only_after_a_change(
+    project: Path, environment: dict[str, str], hook: Hook, punchlist: Cli
+) -> None:
+    """Each distinct check once, and not at the next stop."""
+    for title in ("A", "B"):
+        assert punchlist("todos", "add", title, "--check", "echo >> runs").returncode == 0
+
+    def runs() -> int:
+        return len((project / "runs").read_text().splitlines())
+
+    hook("prompt", prompt="Do both")
+    with WireClient(project, environment) as client:
+        hook("tool", tool_name="Bash", tool_input={"command": "make a"})
+        hook("tool", tool_name="Bash", tool_input={"command": "make b"})
+        done = [{"content": name, "status": "completed", "activeForm": name} for name in ("A", "B")]
+        client.call("TodoWrite", todos=done)
+        hook("tool", tool_name="mcp__punchlist__TodoWrite", tool_input={})
+        before = runs()
+        assert hook("stop") == {}
+        assert runs() == before
+        hook("tool", tool_name="Bash", tool_input={"command": "make all"})
+        assert hook("stop") == {}
+        assert hook("stop") == {}
+        assert runs() == before + 1
+        # What was accepted for an earlier request is not looked at again.
+        hook("prompt", prompt="Something else")
+        hook("tool", tool_name="Bash", tool_input={"command": "make more"})
+        assert hook("stop") == {}
+        assert runs() == before + 1
+
+
+@pytest.mark.spec("V2", "X2")
+def test_a_check_that_passed_and_cannot_be_run_again_in_time_keeps_its_result(
+    project: Path, environment: dict[str, str], hook: Hook, punchlist: Cli
+) -> None:
+    assert punchlist("todos", "add", "Slow", "--check", "test ! -f slow || sleep 60").returncode == 0
+    hook("prompt", prompt="Do it")
+    with WireClient(project, environment) as client:
+        hook("tool", tool_name="Bash", tool_input={"command": "make"})
+        client.call("TodoWrite", todos=[{"content": "Slow", "status": "completed", "activeForm": "Slow"}])
+        hook("tool", tool_name="mcp__punchlist__TodoWrite", tool_input={})
+        (project / "slow").write_text("x")
+        hook("tool", tool_name="Bash", tool_input={"command": "touch slow"})
+        assert "The check of “Slow” was not run again after a later change." in hook("stop")["systemMessage"]
+        assert hook("stop") == {}, "it is not tried at every stop"
+    (shown,) = json.loads(punchlist("todos", "--json").stdout)["items"]
+    assert shown["mark"] == "checked"
+
+
+@pytest.mark.spec("V2", "X2")
+def test_a_stop_names_a_check_that_failed_when_the_item_was_completed(
+    project: Path, environment: dict[str, str], hook: Hook, punchlist: Cli
+) -> None:
+    assert punchlist("todos", "add", "Fix it", "--check", "echo BAD LINE 17; exit 4").returncode == 0
+    hook("prompt", prompt="Do it")
+    with WireClient(project, environment) as client:
+        hook("tool", tool_name="Bash", tool_input={"command": "ls"})
+        client.call("TodoWrite", todos=[{"content": "Fix it", "status": "completed", "activeForm": "Fixing"}])
+        hook("tool", tool_name="mcp__punchlist__TodoWrite", tool_input={})
+        for _ in range(2):
+            reason = hook("stop")["reason"]
+            assert "The check of “Fix it” has failed. Check: echo BAD LINE 17; exit 4\n    BAD LINE 17" in reason

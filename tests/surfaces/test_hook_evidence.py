@@ -166,3 +166,38 @@ def test_new_work_is_progress_and_repeated_calls_are_none(
     for number in range(4):
         edits(f"Version {number}")
         assert "“More”" in hook("stop")["reason"]
+
+
+@pytest.mark.spec("V1")
+def test_one_call_proves_one_item_and_none_that_was_added_after_it(
+    project: Path, environment: dict[str, str], hook: Hook, punchlist: Cli
+) -> None:
+    names = [f"W{number}" for number in range(4)]
+    hook("prompt", prompt="Do all")
+    with WireClient(project, environment) as client:
+        hook("tool", tool_name="Read", tool_input={"file_path": "a.py"})
+        write(client, hook, **dict.fromkeys(names, "pending"))
+        hook("tool", tool_name="Bash", tool_input={"command": "ls"})
+        hook("tool", tool_name="Bash", tool_input={"command": "ls"})
+        hook("tool", tool_name="Bash", tool_input={"command": "make"})
+        write(client, hook, **dict.fromkeys(names, "completed"))
+    assert marks(punchlist) == {"W0": "evidenced", "W1": "evidenced", "W2": "claimed", "W3": "claimed"}
+    asked = hook("stop")["reason"]
+    assert "You marked “W2”, “W3” as completed" in asked
+    assert hook("stop") == {}, "they are asked about once"
+    assert marks(punchlist)["W2"] == "claimed"
+
+
+@pytest.mark.spec("V1")
+def test_a_call_from_before_a_todo_was_planned_is_no_evidence(
+    project: Path, environment: dict[str, str], hook: Hook, punchlist: Cli
+) -> None:
+    punchlist("todos", "add", "Other")
+    hook("prompt", prompt="Do it")
+    hook("tool", tool_name="Bash", tool_input={"command": "ls"})
+    with WireClient(project, environment) as client:
+        (made,) = client.call("create_todo", items=[{"title": "Deploy"}])["structuredContent"]["created"]
+        client.call("complete_todo", todoId=made["id"], outcome="Done")
+        hook("tool", tool_name="mcp__punchlist__complete_todo", tool_input={})
+    assert marks(punchlist)["Deploy"] == "claimed"
+    assert "“Deploy”" in hook("stop")["reason"]

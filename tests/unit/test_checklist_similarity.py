@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from punchlist.checklist.identity import SIMILAR, SIMILAR_AT_SAME_POSITION
-from punchlist.checklist.similarity import similarity
+from punchlist.checklist.identity import SIMILAR_AT_SAME_POSITION
+from punchlist.checklist.similarity import SIMILAR, similarity
 
 SAME = [
     ("Fix the parser", "Fix the parser and its tests"),

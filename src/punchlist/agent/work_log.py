@@ -174,12 +174,11 @@ class WorkLog:
             self._checklist = None
             return _Step(self._reply)
         is_known, self._checklist = self._checklist is not None, after
-        changed = [
-            (old, new) for old, new in match_items(before, after) if new and (not old or old.status != new.status)
-        ]
-        created = {new.id for old, new in changed if new and old is None and is_known}
-        started = {new.id for _, new in changed if new and new.status is ChecklistStatus.IN_PROGRESS}
-        completed = [new.id for _, new in changed if new and new.status is ChecklistStatus.COMPLETED]
+        steps = [(old, new) for old, new in match_items(before, after) if new is not None]
+        changed = [(old, new) for old, new in steps if old is None or old.status is not new.status]
+        created = {new.id for old, new in changed if old is None and is_known}
+        started = {new.id for _, new in changed if new.status is ChecklistStatus.IN_PROGRESS}
+        completed = [new.id for _, new in changed if new.status is ChecklistStatus.COMPLETED]
         self._spend([id for id in completed if id not in created])
         return _Step(self._reply, creates=frozenset(created), starts=frozenset(started), ends=frozenset(completed))
 

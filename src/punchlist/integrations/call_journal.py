@@ -30,6 +30,14 @@ _KEY_LENGTH: Final = 8
 _SUMMARY_ARGUMENTS: Final = ("command", "file_path", "filePath", "path", "url", "query", "pattern", "prompt")
 """The argument that describes a call best, by its usual names."""
 _WRITERS: Final = frozenset({"edit", "write", "multiedit", "notebookedit", "write_file", "replace", "apply_patch"})
+_READERS: Final = frozenset(
+    {
+        *("read", "grep", "glob", "ls", "list", "view", "webfetch", "websearch", "todoread", "notebookread"),
+        *("read_file", "read_many_files", "list_directory", "search_file_content", "web_fetch", "google_web_search"),
+        *("update_plan", "todowrite", "todo_write", "bashoutput", "askuserquestion", "toolsearch"),
+    }
+)
+"""Tools that change nothing that a check can look at; any other one may."""
 _PATH_ARGUMENTS: Final = ("file_path", "filePath", "path", "notebook_path")
 
 
@@ -53,6 +61,12 @@ class ReportedCalls:
     questioned: frozenset[str] = frozenset()
     different: int = 0
     """How many different calls succeeded since the last prompt."""
+    prompted_at: str = ""
+    """The time of the last prompt; empty if none was reported."""
+    changed_at: str = ""
+    """The time of the last call that can have changed something; failed calls count, too."""
+    rechecked_at: str = ""
+    """When checks were last run again that could not be run."""
 
 
 NO_CALLS: Final = ReportedCalls()
@@ -73,6 +87,14 @@ class CallJournal:
     def add_list(self, at: str) -> None:
         """The agent has written its list. That is no work, but shows that its calls are reported."""
         self._append({"list": at})
+
+    def add_change(self, at: str) -> None:
+        """A call has failed that can have changed something. It is no evidence."""
+        self._append({"change": at})
+
+    def add_recheck(self, at: str) -> None:
+        """Checks were run again, and could not be run: they are not tried again until something changes."""
+        self._append({"recheck": at})
 
     def add_claims(self, items: Collection[str]) -> None:
         """Keep the ids of completed items without evidence for the next stop."""
@@ -139,6 +161,11 @@ def describe_host_call(tool: str, arguments: Any, at: str, redact: Callable[[str
     return ReportedCall(at, excerpt(tool), _line(redact(summary)), _line(redact(changed)), key)
 
 
+def may_change(tool: str) -> bool:
+    """Whether a call of this tool can have changed something that a check looks at."""
+    return tool.lower() not in _READERS
+
+
 def has_failed(response: Any) -> bool:
     """Whether the host's report of a result says that the call failed. Most hosts report successful calls only."""
     if not isinstance(response, Mapping):
@@ -184,9 +211,24 @@ def _parse(data: bytes) -> ReportedCalls:
             key = str(line.get("key", "")) or f"{line['tool']} {summary}"
             different.add(key)
             calls.append(ReportedCall(line["at"], excerpt(line["tool"]), _line(summary), _line(changed), key))
+    changes = [*_values(data, "change"), *(call.at for call in calls if may_change(call.tool))]
     since = times[0] if times and reported else ""
     asked = frozenset(questioned)
-    return ReportedCalls(since, tuple(calls), frozenset(claimed - questioned), asked, len(different))
+    last = {name: max(_values(data, name), default="") for name in ("prompt", "recheck")}
+    return ReportedCalls(
+        since,
+        tuple(calls),
+        frozenset(claimed - questioned),
+        asked,
+        len(different),
+        last["prompt"],
+        max(changes, default=""),
+        last["recheck"],
+    )
+
+
+def _values(data: bytes, name: str) -> list[str]:
+    return [value for line in _lines(data) if isinstance(value := line.get(name), str)]
 
 
 def _lines(data: bytes) -> Iterator[dict[str, Any]]:

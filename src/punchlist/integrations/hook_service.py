@@ -166,7 +166,12 @@ class HookService(NativeListCopies):
         failed = [item for item in checked if item.result.outcome is CheckOutcome.FAILED]
         # Others may work on the same list: the agent is asked about what it completed itself.
         claims = [item for item in self._claims(scope, state, journal) if item.id in journal.claimed]
-        problems = _paragraphs(messages.checks_failed(failed), messages.claims_questioned(claims))
+        reopened = {item.id for item in failed}
+        problems = _paragraphs(
+            messages.checks_failed(failed),
+            messages.checks_failed_before([item for item in state.failed if item.id not in reopened]),
+            messages.claims_questioned(claims),
+        )
         exits = Exits(list_tool=own_list_tool) if own_list_tool and self._is_copy(scope, state) else EXITS
         situation = replace(self._situation(state), exits=exits)
         decided = self._decide_stop(scope, state, situation, host_limit, background, worked, problems)
@@ -176,7 +181,8 @@ class HookService(NativeListCopies):
             else:
                 decided = self._decide_goal(scope, state, deadline) or decided
         asked = tuple(item.id for item in claims) if decided.prompt is not None else ()
-        return replace(decided, notes=(*decided.notes, *not_run), questioned=asked)
+        kept = any(item.has_passed and item.result.outcome is CheckOutcome.NOT_RUN for item in checked)
+        return replace(decided, notes=(*decided.notes, *not_run), questioned=asked, not_rechecked=kept)
 
     def list_written(self, scope: Scope, session: str | None, journal: ReportedCalls) -> list[str]:
         """The agent has written its list. Returns the ids of the completed items that nothing supports (V1)."""
@@ -335,7 +341,12 @@ class HookService(NativeListCopies):
             by_person = turn is not None and plan_repository.planned_by_person(tx, plan_stream(turn.id), since)
         history = read_history(events, session)
         checklist, work = lists.checklist, journal.different
-        return SessionState(turn, messages_of_turn, request, lists, checklist, todos, history, by_person, work)
+        changed_at = journal.changed_at if journal.changed_at > journal.rechecked_at else ""
+        return SessionState(
+            *(turn, messages_of_turn, request, lists, checklist, todos, history, by_person, work),
+            prompted_at=journal.prompted_at,
+            changed_at=changed_at,
+        )
 
     def _situation(self, state: SessionState) -> Situation:
         elapsed = (self._store.clock() - parse_timestamp(state.turn.started_at)).total_seconds() if state.turn else 0.0

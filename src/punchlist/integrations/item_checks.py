@@ -26,6 +26,9 @@ class CheckedItem:
     title: str
     check: Check
     result: CheckResult
+    id: str = ""
+    has_passed: bool = False
+    """Its check passed earlier."""
 
 
 class ItemChecks:
@@ -40,20 +43,25 @@ class ItemChecks:
         """Run the checks one after the other until `deadline` (of the monotonic clock), and store the results.
 
         Items for which no time is left are tried again at the next stop; without `keep_not_run`, so are those whose
-        check could not be run.
+        check could not be run. A check that has passed before and cannot be run again keeps its result.
         """
         done: list[CheckedItem] = []
+        results: dict[Check, CheckResult] = {}
         for item in items:
             check = item.verification.check
             assert check is not None
-            left = deadline - time.monotonic()
-            if left < MIN_SECONDS:
-                break
-            result = self._checks.run(check, left)
+            has_passed = not item.verification.needs_check
+            if check not in results:
+                left = deadline - time.monotonic()
+                if left < MIN_SECONDS:
+                    break
+                results[check] = self._checks.run(check, left)
+            result = results[check]
             if result.outcome is CheckOutcome.NOT_RUN and not keep_not_run:
                 continue
-            if self._store_result(scope, item, result):
-                done.append(CheckedItem(item.title, check, result))
+            kept = has_passed and result.outcome is CheckOutcome.NOT_RUN
+            if kept or self._store_result(scope, item, result):
+                done.append(CheckedItem(item.title, check, result, item.id, has_passed))
         return done
 
     def _store_result(self, scope: Scope, item: UncheckedItem, result: CheckResult) -> bool:

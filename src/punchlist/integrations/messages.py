@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from punchlist.integrations.host_evidence import ClaimedItem
     from punchlist.integrations.item_checks import CheckedItem
     from punchlist.integrations.person_changes import PersonChange
+    from punchlist.integrations.session_state import UncheckedItem
     from punchlist.verification.model import Check, CheckResult
 
 GOAL_NOT_MET: Final = "the goal of this session is not met"
@@ -22,6 +23,7 @@ _MAX_REQUEST_LENGTH: Final = 1_000
 _MAX_COMMAND_LENGTH: Final = 200
 _MAX_NAMED: Final = 10
 _MAX_CHANGES: Final = 5
+_MAX_FAILURES: Final = 3
 _MAX_TITLE_LENGTH: Final = 200
 _MAX_OUTPUT_LINES: Final = 30
 _MAX_OUTPUT_LENGTH: Final = 4_000
@@ -41,6 +43,8 @@ class StopDecision:
     """What the person is told besides, such as checks that were not run."""
     questioned: tuple[str, ...] = ()
     """The ids of the completed items that the agent is asked about."""
+    not_rechecked: bool = False
+    """A check that has passed before the last change could not be run again."""
 
     @property
     def prompt(self) -> str | None:
@@ -164,11 +168,25 @@ def checks_failed(failed: Sequence[CheckedItem]) -> str:
 
 
 def _failed_check(item: CheckedItem) -> str:
-    described = excerpt(item.check.description, _MAX_COMMAND_LENGTH)
+    changed = " after a later change" if item.has_passed else ""
     return (
-        f"The check of {quoted(item.title)} failed, so the item is open again. Check: {described}\n"
-        f"{output_tail(item.result.output)}"
+        f"The check of {quoted(item.title)} failed{changed}, so the item is open again. "
+        f"{_check_output(item.check, item.result)}"
     )
+
+
+def checks_failed_before(items: Sequence[UncheckedItem]) -> str:
+    """For an agent that stops while items are open whose checks have failed; empty if there are none."""
+    shown = [(item.title, item.verification.check, item.verification.result) for item in items[:_MAX_FAILURES]]
+    return "\n\n".join(
+        f"The check of {quoted(title)} has failed. {_check_output(check, result)}"
+        for title, check, result in shown
+        if check is not None and result is not None
+    )
+
+
+def _check_output(check: Check, result: CheckResult) -> str:
+    return f"Check: {excerpt(check.description, _MAX_COMMAND_LENGTH)}\n{output_tail(result.output)}"
 
 
 def claims_questioned(claims: Sequence[ClaimedItem]) -> str:
@@ -185,7 +203,8 @@ def claims_questioned(claims: Sequence[ClaimedItem]) -> str:
 
 def check_not_run(item: CheckedItem) -> str:
     """For the person."""
-    return f"The check of {quoted(item.title)} was not run. {excerpt(item.result.output, _MAX_REQUEST_LENGTH)}"
+    again = " again after a later change" if item.has_passed else ""
+    return f"The check of {quoted(item.title)} was not run{again}. {excerpt(item.result.output, _MAX_REQUEST_LENGTH)}"
 
 
 def output_tail(output: str) -> str:

@@ -21,7 +21,7 @@ from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.model import Message, StoredTurn
 from punchlist.kernel.events import Event, Role
 from punchlist.kernel.processes import is_running
-from punchlist.plan.lifecycle import PlanStatus
+from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.model import TurnTodo, plan_stream
 from punchlist.verification.model import Verification
 from punchlist.verification.output import failure_key
@@ -71,6 +71,8 @@ class SessionHistory:
     """When which item of the checklist was started: the time and its id."""
     added_completed: tuple[tuple[str, str], ...] = ()
     """When which item was added that was completed already: the time and its id."""
+    added: tuple[tuple[str, str], ...] = ()
+    """When which item of the checklist was added: the time and its id."""
     goal_keys: tuple[str, ...] = ()
     """The failures for which the agent was sent back to its goal since the last prompt, newest first."""
     told: tuple[Event, ...] = ()
@@ -136,6 +138,7 @@ def read_history(events: Sequence[Event], session: str | None) -> SessionHistory
         tuple(_steps_to(events, ChecklistStatus.COMPLETED)),
         tuple(_steps_to(events, ChecklistStatus.IN_PROGRESS, also_new=True)),
         tuple(_steps_to(events, ChecklistStatus.COMPLETED, only_new=True)),
+        tuple(step for status in ChecklistStatus for step in _steps_to(events, status, only_new=True)),
         tuple(_goal_keys(events)),
         *_untold_changes(events),
     )
@@ -232,6 +235,10 @@ class SessionState:
     """A person created the whole plan since the user's last message."""
     work: int = 0
     """How many different calls of the agent succeeded since the user's last message, as far as they are reported."""
+    prompted_at: str = ""
+    """When the user's last message was reported."""
+    changed_at: str = ""
+    """When a call last can have changed something, and checks were not tried again since."""
 
     @property
     def fingerprint(self) -> str:
@@ -246,8 +253,21 @@ class SessionState:
 
     @property
     def unchecked(self) -> list[UncheckedItem]:
-        """Completed items whose check has not been run since they were completed."""
-        return [*unchecked_todos(self.todos), *unchecked_items(self.checklist.items)]
+        """Completed items whose check has not been run since they were completed, or since the last change."""
+        since, changed_at = self.prompted_at, self.changed_at
+        return [
+            *unchecked_todos(self.todos, since, changed_at),
+            *unchecked_items(self.checklist.items, since, changed_at),
+        ]
+
+    @property
+    def failed(self) -> list[UncheckedItem]:
+        """Open items whose check has failed."""
+        todos = [todo for todo in self.todos if todo.status in OPEN and todo.verification is not None]
+        found = [UncheckedItem(todo.id, todo.title, todo.verified(), todo.turn_id) for todo in todos]
+        items = [item for item in self.checklist.items if item.is_open]
+        found += [UncheckedItem(item.id, item.content, item.verification) for item in items]
+        return [item for item in found if item.verification.has_failed]
 
     @property
     def continuations(self) -> list[Message]:
@@ -302,16 +322,19 @@ class SessionState:
         return owner is not None and is_running(owner) is not False
 
 
-def unchecked_todos(todos: Sequence[TurnTodo]) -> Iterator[UncheckedItem]:
+def unchecked_todos(todos: Sequence[TurnTodo], since: str = "", changed_at: str = "") -> Iterator[UncheckedItem]:
     for todo in todos:
         # Most todos have no verification to decode.
         if todo.status is PlanStatus.COMPLETED and todo.verification is not None:
             verification = todo.verified()
-            if verification.needs_check:
+            if verification.needs_check or verification.is_outdated(since, changed_at):
                 yield UncheckedItem(todo.id, todo.title, verification, todo.turn_id)
 
 
-def unchecked_items(items: Sequence[ChecklistItem]) -> Iterator[UncheckedItem]:
+def unchecked_items(items: Sequence[ChecklistItem], since: str = "", changed_at: str = "") -> Iterator[UncheckedItem]:
     for item in items:
-        if item.status is ChecklistStatus.COMPLETED and item.verification.needs_check:
+        verification = item.verification
+        if item.status is ChecklistStatus.COMPLETED and (
+            verification.needs_check or verification.is_outdated(since, changed_at)
+        ):
             yield UncheckedItem(item.id, item.content, item.verification)

@@ -129,6 +129,10 @@ class Verification:
             return False
         return self.result.outcome is CheckOutcome.PASSED and self.result.at >= moment
 
+    def is_outdated(self, since: str, changed_at: str) -> bool:
+        """Whether the check has passed since `since`, but before something was changed at `changed_at`."""
+        return self.passed_since(since) and self.result is not None and self.result.at < changed_at
+
     @property
     def needs_check(self) -> bool:
         """Whether the check of a completed item is still to be run. A failed result is from before its completion."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from punchlist.config import Settings, continuation_settings, load
 from punchlist.host_sessions import AGENT_NAME, HostSessions, ToolCounter, session_folder
-from punchlist.integrations.call_journal import CallJournal, describe_host_call, has_failed
+from punchlist.integrations.call_journal import CallJournal, ReportedCalls, describe_host_call, has_failed, may_change
 from punchlist.integrations.hook_log import write_log
 from punchlist.kernel.clock import system_clock, timestamp
 from punchlist.kernel.text import without_tags
@@ -52,8 +52,11 @@ _PROJECT_VARIABLES: Final = {_CLAUDE_CODE: "CLAUDE_PROJECT_DIR"}
 _CLAUDE_CODE_BLOCK_LIMIT: Final = ("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", 8)
 _UNCHECKED: Final = """\
 json_extract({0}, '$.check') IS NOT NULL AND json_extract({0}, '$.acceptedBy') IS NULL
-        AND coalesce(json_extract({0}, '$.checkResult.outcome'), 'failed') = 'failed'"""
-"""As `Verification.needs_check`."""
+        AND (coalesce(json_extract({0}, '$.checkResult.outcome'), 'failed') = 'failed'
+            OR json_extract({0}, '$.checkResult.outcome') = 'passed'
+            AND json_extract({0}, '$.checkResult.at') >= :prompted
+            AND json_extract({0}, '$.checkResult.at') < :changed)"""
+"""As `Verification.needs_check` and `Verification.is_outdated`."""
 _OPEN_ITEMS: Final = f"""\
 SELECT EXISTS (
     SELECT 1 FROM turn_todos JOIN turns ON turns.id = turn_todos.turn_id
@@ -189,7 +192,7 @@ class _HookCall:
         if self.payload.plan_mode or not self._database_exists():
             return {}, 0.0
         journal = self._journal().read()
-        if not journal.claimed and _nothing_open(self.settings.database, self._find()):
+        if not journal.claimed and _nothing_open(self.settings.database, self._find(), journal):
             return {}, 0.0
         service, scope = self._service()
         if self.payload.agent == _CLAUDE_CODE and (tasks := self._claude_tasks()) is not None:
@@ -207,6 +210,8 @@ class _HookCall:
         )
         if decision.questioned:
             self._journal().add_question(decision.questioned)
+        if decision.not_rechecked:
+            self._journal().add_recheck(_now())
         notice = decision.notice()
         if notice and decision.is_goal_unmet:
             write_log(self.folder, os.environ, f"hook stop: {notice}")
@@ -269,6 +274,8 @@ class _HookCall:
             redact = Redactor(os.environ).text
             call = describe_host_call(self.payload.tool, self.payload.arguments, _now(), redact)
             self._journal().add_call(call)
+        elif may_change(self.payload.tool):
+            self._journal().add_change(_now())
 
     def _list_written(self) -> None:
         """Keep the evidence with the items that were completed; remember those without any for the next stop."""
@@ -384,8 +391,9 @@ def _host_limit(agent: str | None, environment: Mapping[str, str]) -> int | None
     return (int(value) if value.isdigit() and len(value) < 10 else default) or None
 
 
-def _nothing_open(database: str, session: str) -> bool:
-    """True if neither the plan nor the checklist of a session has open items; False if unknown.
+def _nothing_open(database: str, session: str, journal: ReportedCalls) -> bool:
+    """True if neither the plan nor the checklist of a session has open items, and no check is to be run; False if
+    unknown.
 
     Most stops have nothing open, and loading the services takes most of a hook's time.
     """
@@ -394,6 +402,8 @@ def _nothing_open(database: str, session: str) -> bool:
         return False
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.5)) as connection:
-            return not connection.execute(_OPEN_ITEMS, {"session": session}).fetchone()[0]
+            changed = journal.changed_at if journal.changed_at > journal.rechecked_at else ""
+            values = {"session": session, "prompted": journal.prompted_at, "changed": changed}
+            return not connection.execute(_OPEN_ITEMS, values).fetchone()[0]
     except (sqlite3.Error, ValueError):
         return False

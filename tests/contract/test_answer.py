@@ -66,7 +66,9 @@ def reply(text: str, *tools: str) -> Reply:
     ("replies", "answer"),
     [
         ([reply(REPORT), reply("", "complete_todo"), reply("Done.")], f"{REPORT}\n\nDone."),
-        ([reply(REPORT, "complete_todo"), reply("Done.")], "Done."),
+        ([reply(REPORT, "complete_todo"), reply("Done.")], f"{REPORT}\n\nDone."),
+        ([reply(REPORT, "create_todo"), reply("Done.")], "Done."),
+        ([reply("Marking it as done.", "complete_todo"), reply("All ends well.")], "All ends well."),
         ([reply(REPORT * 3, "complete_todo"), reply("Done.")], f"{REPORT * 3}\n\nDone."),
         ([reply("I'll continue with the rest."), reply("Done.")], "Done."),
         ([reply(REPORT), reply(f"{REPORT}\n\nAll items are marked.")], f"{REPORT}\n\nAll items are marked."),
@@ -76,7 +78,9 @@ def reply(text: str, *tools: str) -> Reply:
     ],
     ids=[
         "list calls between",
-        "short beside a call",
+        "short beside a claim",
+        "short beside a plan",
+        "remark beside a claim",
         "long beside a call",
         "announcement",
         "repeated",
@@ -90,6 +94,44 @@ def test_which_texts_are_the_answer(replies: list[Reply], answer: str) -> None:
     for each in replies:
         text.add(each)
     assert text.text == answer
+
+
+@pytest.mark.spec("C13")
+@pytest.mark.parametrize("beside", [(), ("complete_todo",)], ids=["alone", "beside a claim"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let me summarise: 3 bugs found in x.py and they are all in the parser.",
+        "I'll put it plainly: the cause is the missing index on orders.user_id.",
+        "Let me be clear: no, the port is 8913.",
+        "I will not do that, because the key is private.",
+        "Next to nothing changed: only line 4.",
+        "I'll keep it short: 7 files, 2 bugs.",
+        "I’ll answer with a number — 42.",
+        "Let me know if you want the other half too.",
+        "I will look no further: it is the index.",
+        "Let me start with the result, which is 17.",
+        "Next release: 2.4.",
+        "I'll check nothing else. The port is 8913.",
+    ],
+)
+def test_a_short_answer_is_no_announcement(text: str, beside: tuple[str, ...]) -> None:
+    answer = AnswerText()
+    for each in (reply(text, *beside), reply("", "complete_todo"), reply("Done.")):
+        answer.add(each)
+    assert answer.text == f"{text}\n\nDone."
+
+
+@pytest.mark.spec("C13")
+@pytest.mark.parametrize(
+    "text", ["I'll look at the parser first.", "Let me check x.py now", "Okay, I will continue with item 3:"]
+)
+def test_an_announcement_is_no_answer(text: str) -> None:
+    answer = AnswerText()
+    answer.add(reply(text))
+    assert answer.is_empty
+    answer.add(reply("Done."))
+    assert answer.text == "Done."
 
 
 @pytest.mark.spec("T9")

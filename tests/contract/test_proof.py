@@ -18,7 +18,7 @@ from punchlist.models.model import CallReturn, UserText
 from punchlist.plan.model import TurnTodo
 from punchlist.toolcalls.policy import Mode
 
-LOOK = ("list_directory", {})
+LOOK: tuple[str, Any] = ("list_directory", {})
 
 
 def runs(command: str) -> tuple[str, Any]:

@@ -199,5 +199,6 @@ def test_a_call_from_before_a_todo_was_planned_is_no_evidence(
         (made,) = client.call("create_todo", items=[{"title": "Deploy"}])["structuredContent"]["created"]
         client.call("complete_todo", todoId=made["id"], outcome="Done")
         hook("tool", tool_name="mcp__punchlist__complete_todo", tool_input={})
-    assert marks(punchlist)["Deploy"] == "claimed"
+        assert marks(punchlist)["Deploy"] == "claimed"
+        client.call("create_todo", items=[{"title": "Next"}])
     assert "“Deploy”" in hook("stop")["reason"]

@@ -29,6 +29,18 @@ SAME = [
     ("Refactor module", "Refactor the module"),
     ("1. Refactor module", "Refactor module"),
     ("Check the release", "Verify the release"),
+    ("Update README", "Update README.md with usage examples"),
+    ("Refactor utils", "Refactor utils.py into modules"),
+    ("Refactor utils.py", "Refactor utils"),
+    ("Document the Dockerfile", "Document the dockerfile.yml"),
+    ("Create the user model", "Define User model in models.py"),
+    ("Buy oat milk", "Purchase oat milk at the shop"),
+    ("Investigate the crash", "Analyse the crash on Windows"),
+    ("配置数据库连接", "配置数据库的连接"),
+    ("配置数据库连接", "配置数据库连接并测试"),
+    ("修复登录错误", "修复登录错误。"),
+    ("データベースを設定する", "データベース設定する"),
+    ("更新 README", "更新 README.md"),
 ]
 OTHER = [
     ("Write tests for parser", "Write tests for lexer"),
@@ -51,12 +63,28 @@ OTHER = [
     ("Fix the user form", "Fix the username form"),
     ("Write tests for the parser module", "Write tests for the parser package"),
     ("Add caching to the API client", "Add logging to the API client"),
+    ("Fix parser.py", "Fix parser.c"),
+    ("Fix src/utils.py", "Fix tests/utils.py"),
+    ("Update readme.md", "Update license.md"),
+    ("Port utils.py to utils.ts", "Port utils.ts to utils.py"),
+    ("Buy oat milk", "Buy soy milk"),
+    ("配置数据库连接", "配置服务器连接"),
+    ("配置数据库连接", "不要配置数据库连接"),
+    ("配置数据库连接", "取消配置数据库连接"),
+    ("把数据从旧库迁移到新库", "把数据从新库迁移到旧库"),
+    ("编写测试", "运行测试"),
+    ("データベースを設定する", "データベースを削除する"),
+    ("テストを実行する", "テストを実行しない"),
+    ("日本", "日本語"),
+    ("删除用户", "删除用户组"),
+    ("测试", "测试登录"),
 ]
 PARTS = [
     ("Fix the parser and its tests", "Fix the parser"),
     ("Deploy to staging and production", "Deploy to staging"),
     ("Update a.py and b.py", "Update a.py"),
     ("Write docs, tests", "Write tests"),
+    ("修复解析器和测试", "修复解析器"),
 ]
 
 

@@ -5,27 +5,45 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from punchlist.agent.continuation import Limits, Reason, TurnCounters
-from punchlist.agent.definitions import READ_TOOLS
+from punchlist.agent.definitions import CHECKLIST_TOOL, READ_TOOLS
 from punchlist.agent.work_log import LIST_TOOLS
-from punchlist.models.model import CallReturn, Message, ModelRequest, Reply, UserText
+from punchlist.checklist.lifecycle import OPEN, parse_status
+from punchlist.models.model import CallReturn, Message, ModelRequest, Reply, RequestedCall, UserText
 
 SUBSTANTIAL: Final = 200
-"""Characters from which a text beside list calls counts as a part of the answer: shorter ones announce the calls."""
+"""Characters from which a text beside calls that plan or start items counts as a part of the answer: shorter ones
+announce the work."""
 _REMARK: Final = 60
 """Characters up to which a text before more reading is a remark and no report."""
 _NO_CHANGE: Final = LIST_TOOLS | {*READ_TOOLS}
 _CALL: Final = re.compile(r"(?:```(?:json)?|<tool_call>)?\s*(\{.*\})\s*(?:```|</tool_call>)?", re.DOTALL)
 _ANNOUNCEMENT: Final = re.compile(
-    r"(?:I'll|I’ll|I will|I am going to|I'm going to|Let me|Next)\b[^\n]{0,100}", re.IGNORECASE
+    r"(?:(?:OK|Okay|Now|Next|First|Then|Great|Good),? )?"
+    r"(?:I['’]ll|I will|I am going to|I['’]m going to|Let me|Let['’]s)"
+    r"(?: (?:now|next|first|then|also|just|quickly))*"
+    r" (?:begin|check|continue|examine|explore|finish|go|inspect|investigate|look|mark|move|proceed|read|search|start)"
+    r"\b"
+    # Anything else in the sentence may say what was found.
+    r"(?!.*\b(?:am|are|is|was|were|has|have|had|because|since|which|that|so|but|if|not|no)\b)"
+    r"(?:[^\n,:;.!?()–—]|\.(?=\w)){0,80}[.!…:]{0,3}",
+    re.IGNORECASE,
+)
+_MARKED: Final = re.compile(
+    r"(?:OK|Okay|Done|All done|Good|Great|Perfect|Finished|Completed|"
+    r"Marking (?:it|this|that|item|todo|the)\b[\w ]{0,40})[.!]*",
+    re.IGNORECASE,
 )
 
 
 def _announces(text: str) -> bool:
-    """Whether a text only says what will be done next: it answers nothing."""
+    """Whether a text certainly only says what will be done next: it answers nothing.
+
+    An announcement too many in the answer does less harm than an answer that is lost.
+    """
     return _ANNOUNCEMENT.fullmatch(text) is not None
 
 
@@ -42,6 +60,18 @@ _ANSWERS: Final = re.compile(
 def announces(text: str) -> bool:
     """Whether a reply only says what its agent will do next, and neither refuses nor waits for the user."""
     return _ACTION.fullmatch(text.strip()) is not None and _ANSWERS.search(text) is None
+
+
+def _ends_items(call: RequestedCall) -> bool:
+    if call.tool != CHECKLIST_TOOL:
+        return call.tool == "complete_todo"
+    todos = call.arguments.get("todos") if isinstance(call.arguments, Mapping) else None
+    return any(_is_ended(item) for item in todos) if isinstance(todos, list) else False
+
+
+def _is_ended(item: object) -> bool:
+    status = item.get("status") if isinstance(item, Mapping) else None
+    return isinstance(status, str) and parse_status(status) not in (*OPEN, None)
 
 
 def is_call_as_text(text: str, tools: Collection[str]) -> bool:
@@ -77,9 +107,16 @@ class AnswerText:
         if not text:
             return
         self._last = text
-        if not reply.calls or (len(text) >= SUBSTANTIAL and not works):
+        if not reply.calls or (not works and self._says_something(text, reply.calls)):
             # A later text that repeats an earlier one replaces it.
             self._parts = [part for part in self._parts if part not in text and not _announces(part)] + [text]
+
+    @staticmethod
+    def _says_something(text: str, calls: Sequence[RequestedCall]) -> bool:
+        """Whether a text beside list calls is a part of the answer: agents report when they mark their last item."""
+        if len(text) >= SUBSTANTIAL:
+            return True
+        return any(map(_ends_items, calls)) and not _announces(text) and not _MARKED.fullmatch(text)
 
     @property
     def is_empty(self) -> bool:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.contract.missions import BUILD, FILE, SLUG
 from tests.web.conftest import PERSON, LogIn, Serve
 from tests.web.site import PHONE
@@ -19,6 +19,7 @@ from punchlist.missions.config import file
 from punchlist.missions.escalations.service import escalate_stuck_work
 from punchlist.missions.model import Mission, MissionScope, NewMissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
+from punchlist.views.todo_detail import read_detail
 
 BOARD = f"/missions/{SLUG}/board"
 ONE_DATABASE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -242,3 +243,40 @@ def test_a_waiting_run_can_be_read_and_answered_at_360_px(
             ), path
     page.get_by_role("button", name="Approve", exact=True).tap()
     expect(page.locator(".badge.done", has_text="completed")).to_be_visible()
+
+
+@pytest.mark.spec("M15", "X12")
+@ONE_DATABASE
+def test_a_form_whose_answer_was_lost_is_sent_again_and_done_once(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    server = serve("--no-worker")
+    id = make(services, "Profile")
+    page = person(server)
+    page.goto(f"{server.url}/todos/{id}")
+    page.wait_for_selector("body.ready")
+
+    def lose_answer(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route("**/comment", lose_answer, times=1)
+    comment = page.locator(f"#comment-{id}")
+    add = page.get_by_role("button", name="Add", exact=True)
+
+    def comments() -> int:
+        return sum(each.action == "comment" for each in read_detail(services.store, id).history)
+
+    comment.fill("Once")
+    add.click()
+    expect(page.locator(".toast.failed")).to_contain_text("not done twice")
+    expect(comment).to_have_value("Once")
+    assert comments() == 1
+    add.click()
+    expect(comment).to_have_value("")
+    assert comments() == 1
+    # What was answered can be said again.
+    comment.fill("Once")
+    add.click()
+    expect(comment).to_have_value("")
+    assert comments() == 2

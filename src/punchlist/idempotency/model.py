@@ -15,6 +15,7 @@ class StoredAnswer(NamedTuple):
     request_key: str
     fingerprint: str
     status: int
+    """0 while a request that runs outside a transaction has no answer."""
     headers: str
     """JSON."""
     body: str

@@ -20,4 +20,7 @@ STORE: Final = Statement(
     "UPDATE answered_requests SET status = :status, headers = :headers, body = :body "
     "WHERE client = :client AND request_key = :request_key"
 )
+RELEASE: Final = Statement(
+    "DELETE FROM answered_requests WHERE client = :client AND request_key = :request_key AND status = 0"
+)
 FORGET: Final = Statement("DELETE FROM answered_requests WHERE answered_at < :before")

@@ -13,7 +13,7 @@ from punchlist.idempotency import repository
 from punchlist.idempotency.model import Answer, StoredAnswer
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import excerpt, line_problem
-from punchlist.storage.store import Store
+from punchlist.storage.store import Store, Transaction
 
 MAX_KEY_LENGTH: Final = 200
 KEPT: Final = timedelta(days=7)
@@ -46,15 +46,29 @@ class IdempotentRequests:
                 assert found is not None
                 return _repeat(found, fingerprint), True
             given = work()
-            tx.run(
-                repository.STORE,
-                client=client,
-                request_key=key,
-                status=given.status,
-                headers=json.dumps(given.headers),
-                body=given.body,
-            )
+            _store(tx, client, key, given)
             return given, False
+
+    def answer_alone(self, client: str, key: str, fingerprint: str, work: Callable[[], Answer]) -> tuple[Answer, bool]:
+        """As `answer`, for work that waits for a process, so that it cannot be part of a transaction.
+
+        It is done at most once: if this process ends before the answer is stored, a repeated request is refused.
+        """
+        with self._store.write() as tx:
+            row = StoredAnswer(client, key, fingerprint, 0, "{}", "", tx.now())
+            if not tx.run(repository.RESERVE, **row._asdict()):
+                found = repository.find(tx, client, key)
+                assert found is not None
+                return _repeat(found, fingerprint), True
+        try:
+            given = work()
+        except BaseException:
+            with self._store.write() as tx:
+                tx.run(repository.RELEASE, client=client, request_key=key)
+            raise
+        with self._store.write() as tx:
+            _store(tx, client, key, given)
+        return given, False
 
     def forget_old(self) -> None:
         before = timestamp(self._store.clock() - KEPT)
@@ -62,7 +76,22 @@ class IdempotentRequests:
             tx.run(repository.FORGET, before=before)
 
 
+def _store(tx: Transaction, client: str, key: str, given: Answer) -> None:
+    tx.run(
+        repository.STORE,
+        client=client,
+        request_key=key,
+        status=given.status,
+        headers=json.dumps(given.headers),
+        body=given.body,
+    )
+
+
 def _repeat(found: StoredAnswer, fingerprint: str) -> Answer:
     if found.fingerprint != fingerprint:
         raise KeyReused(f"The key {excerpt(found.request_key)!r} was used for another request before. Use a new one.")
+    if not found.status:
+        raise Conflict(
+            "This request was received before and has no answer yet. Look at what it changed before you send it again."
+        )
     return Answer(found.status, json.loads(found.headers), found.body)

@@ -7,6 +7,7 @@ handler, which calls a service or a view and renders its result.
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager, suppress
@@ -62,6 +63,8 @@ class WebServer:
     """The permission mode that they named."""
     hosts_worker: bool = True
     """Whether the person who started it wants it to execute runs as well."""
+    request_id_mark: str = field(default_factory=secrets.token_urlsafe)
+    """Stands for the request id of forms in pages that are kept for several readers."""
     worker_state: Literal["none", "running", "failed"] = "none"
     login_page: Callable[..., Response] = field(default=login_pages.login_page)
     _validity: dict[str, tuple[bool, float]] = field(init=False, default_factory=dict)

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -103,13 +104,10 @@ def _change(endpoint: Endpoint, call: ApiCall, if_match: str | None, key: str | 
             refused = error_problem(error)
             return Answer(refused.status_code, dict(refused.headers), bytes(refused.body).decode())
 
-    if not endpoint.joins:
-        done = work()
-        return requests.answer(client, key, content, lambda: done)[0] if key is not None else done
     if key is None:
-        with call.services.store.join():
+        with call.services.store.join() if endpoint.joins else nullcontext():
             return work()
-    answer, repeated = requests.answer(client, key, content, work)
+    answer, repeated = (requests.answer if endpoint.joins else requests.answer_alone)(client, key, content, work)
     return _repeated(answer) if repeated else answer
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import secrets
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from mimetypes import guess_type
@@ -42,6 +43,7 @@ from punchlist.surfaces.web.pages import (
     turns,
 )
 from punchlist.surfaces.web.pages.compression import accepts_gzip, compressed, compressed_file
+from punchlist.surfaces.web.pages.form_requests import do_once
 from punchlist.surfaces.web.pages.page import FormFunction, Page, PageFunction, PageRequest, Redirect
 from punchlist.surfaces.web.pages.render import STATIC, render
 from punchlist.surfaces.web.problems import STATUS, error_problem
@@ -109,6 +111,8 @@ FORMS: Final[dict[str, FormFunction]] = {
     "/missions/{mission}/metrics/{metric}": mission.record_reading,
 }
 """By path, most specific first."""
+WAITING_FORMS: Final = frozenset({turns.start_conversation, chat.write, todo_forms.change_todo})
+"""They start a process or wait for one, so that they are not part of a transaction."""
 
 
 def page_routes() -> list[BaseRoute]:
@@ -149,11 +153,24 @@ def _page_handler(page: PageFunction) -> Handler:
                 "frame": _frame(context, found, waiting, last, _flash(flash)) | {"missing_model": missing},
             }
             html = render(found.template, values, context.now, fragment=fragment)
-            body, encoding = compressed(html.encode(), gzipped)
-            return found, {"Waiting": str(waiting), "Vary": "Fragment, Accept-Encoding", **encoding}, body
+            return found, {"Waiting": str(waiting), "Vary": "Fragment, Accept-Encoding"}, html.encode()
+
+        def finish(html: bytes) -> tuple[bytes, dict[str, str]]:
+            own = html.replace(context.web.request_id_mark.encode(), secrets.token_urlsafe(12).encode())
+            return compressed(own, gzipped)
+
+        def fragment_work() -> tuple[Page, dict[str, str], bytes]:
+            found, headers, html = work()
+            body, encoding = finish(html)
+            return found, {**headers, **encoding}, body
 
         key = (request.url.path, request.url.query, context.principal, fragment, gzipped, visit[0], flash)
-        found, headers, body = await context.web.answers.get(key, lambda: context.web.call_in_thread(work))
+        read = fragment_work if fragment else work
+        found, headers, body = await context.web.answers.get(key, lambda: context.web.call_in_thread(read))
+        if not fragment:
+            # Not kept: two tabs must not have forms with the same id. The script of a fragment makes its own ids.
+            body, encoding = await context.web.call_in_thread(finish, body)
+            headers = {**headers, **encoding}
         response = HTMLResponse(body, found.status, headers)
         if not fragment:
             if FLASH in request.cookies:
@@ -190,6 +207,7 @@ def _frame(
     missions = context.services.missions.list()
     return {
         "csrf": context.principal.csrf or "",
+        "request_id": context.web.request_id_mark,
         "person": context.principal.name,
         "can_write": context.principal.can_write and context.principal.role is not Role.VIEWER,
         "missions": missions,
@@ -224,12 +242,12 @@ def _form_handler(form: FormFunction) -> Handler:
 
     async def handler(request: Request) -> Response:
         context = context_of(request)
-        text = (await request.body()).decode("utf-8", "replace")
-        fields = parse_qs(text, keep_blank_values=True, max_num_fields=2_000)
+        content = await request.body()
+        fields = parse_qs(content.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=2_000)
         made = _page_request(request, context, fields, None)
         scripted = "application/json" in request.headers.get("accept", "")
         try:
-            done = await context.web.call_in_thread(form, made)
+            done = await context.web.call_in_thread(do_once, form, made, content, alone=form in WAITING_FORMS)
         except PunchlistError as error:
             if scripted:
                 return error_problem(error)

@@ -45,7 +45,6 @@ def create_todo(request: PageRequest) -> Redirect:
         "missionSlug": slug,
         "pillarSlug": request.posted("pillar"),
         "targetStatus": "backlog" if request.posted("backlog") else None,
-        "requestId": request.posted("requestId") or None,
     }
     mission, new = tool_arguments.parse_create(values)
     created = request.services.mission_todos.create(request.scope(), mission, new, reason="created on the page")

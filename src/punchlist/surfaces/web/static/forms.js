@@ -30,15 +30,23 @@ function showToldBefore() {
   if (told) toast(...JSON.parse(told));
 }
 
+// Contents that were sent and not answered, with the ids under which they were sent: sent again, each is done once.
+const unanswered = new Map();
+
 export async function send(url, fields) {
   const body = new URLSearchParams(fields);
   if (!body.has("csrf")) body.set("csrf", document.body.dataset.csrf);
+  body.delete("requestId");
+  const content = `${url} ${body}`;
+  if (!unanswered.has(content)) unanswered.set(content, crypto.randomUUID());
+  body.set("requestId", unanswered.get(content));
   let response;
   try {
     response = await fetch(url, { method: "POST", body, headers: { Accept: "application/json" } });
   } catch {
-    throw new Error("The server cannot be reached. Nothing was changed.");
+    throw new Error("The server did not answer. Send it again: what it has received is not done twice.");
   }
+  if (response.status < 500) unanswered.delete(content);
   const answer = await response.json().catch(() => ({}));
   written();
   if (!response.ok) throw new Error(answer.detail || `The server answered ${response.status}.`);

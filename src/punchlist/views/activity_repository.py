@@ -1,4 +1,4 @@
-"""SQL of chats, runs, activity and series. The caller owns the transaction."""
+"""SQL of chats, lists of runs, activity and series. The caller owns the transaction."""
 
 from __future__ import annotations
 
@@ -48,48 +48,6 @@ runs: Final = {name: SelectAll(from_row, f"{_RUN} {owner}{_RUN_PAGE}") for name,
 open_runs: Final = {
     name: SelectAll(from_row, f"{_RUN} {owner}ended_at IS NULL AND {_RUN_PAGE}") for name, owner in _OWNERS.items()
 }
-
-# --- the timeline of a run --------------------------------------------------------------------------------
-
-
-class CallTimes(NamedTuple):
-    """A call to a model or a tool, without its texts."""
-
-    id: str
-    kind: str
-    name: str
-    started_at: str
-    ended_at: str | None
-    failed: int
-    asked_at: str | None = None
-    """When a person was asked to approve the call."""
-    answered_at: str | None = None
-    waits: int = 0
-    """Whether the approval is still open."""
-
-
-model_call_times: Final = SelectAll(
-    lambda row: CallTimes(*row),
-    "SELECT id, kind, name, started_at, ended_at, CASE WHEN error IS NULL THEN 0 ELSE 1 END AS failed "
-    "FROM traces WHERE turn_id = :turn_id AND kind = 'model' ORDER BY started_at, id",
-)
-tool_call_times: Final = SelectAll(
-    CallTimes._make,
-    "SELECT id, 'tool' AS kind, tool AS name, coalesce(started_at, created_at) AS started_at, ended_at, "
-    "CASE WHEN tool_calls.status = 'error' THEN 1 ELSE 0 END AS failed, asked_at, answered_at, "
-    "CASE WHEN approvals.status IN ('pending', 'escalated') THEN 1 ELSE 0 END AS waits "
-    "FROM tool_calls LEFT JOIN approvals ON approvals.call_id = tool_calls.id WHERE turn_id = :turn_id "
-    "ORDER BY position",
-)
-call_texts: Final = {
-    "model": SelectOne[tuple[str, str]](tuple, "SELECT name, coalesce(error, output) FROM traces WHERE id = :id"),
-    "tool": SelectOne[tuple[str, str]](
-        tuple,
-        "SELECT substr(arguments, 1, 1000), substr(coalesce(explanation, result, ''), 1, 1000) "
-        "FROM tool_calls WHERE id = :id",
-    ),
-}
-"""What was given to a call, with secrets redacted, and what it returned or why it failed."""
 
 # --- activity ---------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """The timeline of a run: every call to a model or a tool, with its start, duration, tokens and error.
 
-A run can have tens of thousands of calls. Their times are read at once, without texts; the texts of one page follow.
+A run can have tens of thousands of calls. The database counts them and selects a page of them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.runs import repository as run_repository
 from punchlist.storage.store import Store, Transaction
-from punchlist.views import activity_repository
-from punchlist.views.activity_repository import CallTimes
+from punchlist.views import timeline_repository
 from punchlist.views.call_text import call_summary
+from punchlist.views.timeline_repository import CallTimes
 
 MAX_SIZE: Final = 500
 _SUMMARY: Final = 300
@@ -69,25 +69,15 @@ class RunTimeline:
     page: int
     pages: int
     steps: Sequence[TimelineStep]
-    times: Sequence[tuple[float, bool]]
-    """Start and failure of every call."""
+    more: bool
+    """Whether calls follow those of this page."""
+    bins: Sequence[tuple[int, int]] = ()
+    """Calls and failed calls in intervals of equal length."""
 
     def as_json(self) -> dict[str, Any]:
-        more = {"nextCursor": str(self.steps[-1].number)} if self.page < self.pages else {}
+        more = {"nextCursor": str(self.steps[-1].number)} if self.more else {}
         fields = camel_json(self, "started_at", "seconds", "total", "failures", "models", "shown")
         return {**fields, "items": [camel_json(step) for step in self.steps], **more}
-
-    def bins(self, count: int) -> list[tuple[int, int]]:
-        """Calls and failed calls in intervals of equal length."""
-        if not self.times:
-            return []
-        found = [[0, 0] for _ in range(count)]
-        whole = self.seconds or 1
-        for offset, failed in self.times:
-            place = found[min(int(offset / whole * count), count - 1)]
-            place[0] += 1
-            place[1] += failed
-        return [(calls, failures) for calls, failures in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +89,8 @@ class TimelinePage:
     size: int = 100
     after: int = 0
     """The number of the last call of the page before."""
+    bins: int = 0
+    """Into how many intervals the time is divided."""
 
 
 def read_timeline(store: Store, run_id: str, place: TimelinePage = TimelinePage()) -> RunTimeline:
@@ -126,40 +118,44 @@ def read_turn_timeline(store: Store, turn_id: str, place: TimelinePage = Timelin
 
 
 def _timeline(tx: Transaction, agents: dict[str, str], place: TimelinePage) -> RunTimeline:
-    calls: list[tuple[str, CallTimes]] = []
-    for turn_id in agents:
-        calls += [(turn_id, row) for row in activity_repository.model_call_times(tx, turn_id)]
-        calls += [(turn_id, row) for row in activity_repository.tool_call_times(tx, turn_id)]
-    calls.sort(key=lambda each: (each[1].started_at, each[1].id))
-    if not calls:
-        return RunTimeline(None, 0.0, 0, 0, 0, 0, 1, 1, [], [])
-    first = min(call.asked_at or call.started_at for _, call in calls)
-    clock = _CallClock(parse_timestamp(first).timestamp(), tx.now())
-    offsets = [clock.offset(call.started_at) for _, call in calls]
-    end = clock.offset(max(clock.end_of(call) for _, call in calls))
-    numbered = list(zip(range(1, len(calls) + 1), calls, strict=True))
-    wanted = [each for each in numbered if each[1][1].failed] if place.failed_only else numbered
-    shown = len(wanted)
-    wanted = [each for each in wanted if each[0] > place.after]
+    turn_ids = json.dumps(list(agents))
+    found = timeline_repository.figures(tx, turn_ids=turn_ids, now=tx.now())
+    assert found is not None
+    if found.first is None or found.last is None:
+        return RunTimeline(None, 0.0, 0, 0, 0, 0, 1, 1, [], False)
+    clock = _CallClock(parse_timestamp(found.first).timestamp(), tx.now())
+    seconds = clock.offset(found.last)
+    shown = found.failures if place.failed_only else found.calls
     size = min(place.size, MAX_SIZE)
-    pages = max(1, -(-len(wanted) // size))
-    page = min(place.page, pages)
-    steps = [
-        _step(tx, number, agents[turn_id], call, clock)
-        for number, (turn_id, call) in wanted[(page - 1) * size : page * size]
-    ]
+    pages = max(1, -(-shown // size))
+    number = min(place.page, pages)
+    skip, most = (number - 1) * size, size + 1
+    if place.failed_only:
+        calls = timeline_repository.failed_page(tx, turn_ids=turn_ids, after=place.after, most=most, skip=skip)
+    else:
+        calls = timeline_repository.page(tx, turn_ids=turn_ids, most=most, skip=max(skip, place.after))
     return RunTimeline(
-        first,
-        end,
-        len(calls),
-        sum(1 for _, call in calls if call.failed),
-        sum(1 for _, call in calls if call.kind == "model"),
+        found.first,
+        seconds,
+        found.calls,
+        found.failures,
+        found.models,
         shown,
-        page,
+        number,
         pages,
-        steps,
-        [(offset, bool(call.failed)) for (_, call), offset in zip(calls, offsets, strict=True)],
+        [_step(tx, agents[call.turn_id], call, clock) for call in calls[:size]],
+        len(calls) > size,
+        _bins(tx, turn_ids, found.first, seconds, place.bins) if place.bins else (),
     )
+
+
+def _bins(tx: Transaction, turn_ids: str, first: str, seconds: float, count: int) -> list[tuple[int, int]]:
+    found = [(0, 0)] * count
+    for place, calls, failures in timeline_repository.bins(
+        tx, turn_ids=turn_ids, first=first, seconds=seconds or 1.0, bins=count
+    ):
+        found[place] = calls, failures
+    return found
 
 
 class _CallClock(NamedTuple):
@@ -179,18 +175,15 @@ class _CallClock(NamedTuple):
         begin = self.offset(call.asked_at)
         return begin, max(self.offset(until) - begin, 0.0)
 
-    def end_of(self, call: CallTimes) -> str:
-        return self.now if call.waits else call.ended_at or call.started_at
 
-
-def _step(tx: Transaction, number: int, agent: str, call: CallTimes, clock: _CallClock) -> TimelineStep:
+def _step(tx: Transaction, agent: str, call: CallTimes, clock: _CallClock) -> TimelineStep:
     wait_offset, wait_seconds = clock.wait_of(call)
     # A call that was refused has not started.
     offset = max(clock.offset(call.started_at), wait_offset + wait_seconds)
     seconds = max(clock.offset(call.ended_at) - offset, 0.0) if call.ended_at else 0.0
-    given, returned = activity_repository.call_texts[call.kind](tx, call.id) or ("", "")
+    given, returned = timeline_repository.texts[call.kind](tx, call.id) or ("", "")
     step = TimelineStep(
-        number, call.id, call.kind, call.name, agent, offset, seconds, bool(call.failed), call.started_at
+        call.number, call.id, call.kind, call.name, agent, offset, seconds, bool(call.failed), call.started_at
     )
     if call.failed:
         step = step._replace(summary=_line(returned))

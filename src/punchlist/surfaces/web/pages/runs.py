@@ -50,7 +50,7 @@ def run(request: PageRequest) -> Page:
     services = request.services
     found = services.runs.find(request.parameters["run"])
     failed_only = request.get("show") == "failed"
-    timeline = read_timeline(services.store, found.id, TimelinePage(failed_only, _page(request), PAGE))
+    timeline = read_timeline(services.store, found.id, TimelinePage(failed_only, _page(request), PAGE, bins=_BINS))
     slug = None
     if found.mission_id is not None:
         missions = services.missions.list(archived=True)
@@ -63,7 +63,7 @@ def run(request: PageRequest) -> Page:
         "figures": read_figures(services.store, [found])[found.id],
         "timeline": timeline,
         "rows": _rows(timeline),
-        "strip": plots.strip(timeline.bins(_BINS)),
+        "strip": plots.strip(timeline.bins),
         "failed_only": failed_only,
         "links": _links(request, timeline),
     }
@@ -75,7 +75,7 @@ def turn(request: PageRequest) -> Page:
     services = request.services
     found = services.conversations.turn(request.parameters["turn"])
     failed_only = request.get("show") == "failed"
-    timeline = read_turn_timeline(services.store, found.id, TimelinePage(failed_only, _page(request), PAGE))
+    timeline = read_turn_timeline(services.store, found.id, TimelinePage(failed_only, _page(request), PAGE, bins=_BINS))
     conversation = services.conversations.get(found.conversation_id)
     values: dict[str, Any] = {
         "turn": found,
@@ -83,7 +83,7 @@ def turn(request: PageRequest) -> Page:
         "name": read_title(services.store, conversation),
         "timeline": timeline,
         "rows": _rows(timeline),
-        "strip": plots.strip(timeline.bins(_BINS)),
+        "strip": plots.strip(timeline.bins),
         "failed_only": failed_only,
         "links": _links(request, timeline),
     }

@@ -37,6 +37,7 @@ from punchlist.surfaces.web.gate import MCP, Gate, wants_page
 from punchlist.surfaces.web.logins import Logins
 from punchlist.surfaces.web.pages.routes import answer_without_page, page_routes
 from punchlist.surfaces.web.problems import error_problem, problem
+from punchlist.surfaces.web.warm_up import keep_warm
 
 VALIDITY_SECONDS: Final = 1.0
 P = ParamSpec("P")
@@ -112,12 +113,18 @@ def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         cleaning = asyncio.create_task(_forget_old_answers(web))
+        stopping = asyncio.Event()
+        warming = asyncio.create_task(keep_warm(web.services, stopping))
         try:
             yield
         finally:
             cleaning.cancel()
+            stopping.set()
+            # The worker's engine ends the threads of this loop when it stops first.
+            with suppress(RuntimeError):
+                await warming
             web.answers.close()
-            # Not in a thread: the worker's engine ends the threads of this loop when it stops first.
+            # Not in a thread, for the same reason.
             web.services.live.close()
 
     app = Starlette(

@@ -108,6 +108,7 @@ class RecordedModel:
             "agent": self._agent,
             "prompt": prompt[:60],
             "stateTokens": estimated_tokens(state),
+            "promptTokens": estimated_tokens(prompt),
             "tokens": estimated_tokens("".join(getattr(message, "text", "") for message in request.messages)),
             "directive": DIRECTIVE in state,
             "summary": any("Summary of the" in getattr(message, "text", "") for message in request.messages),

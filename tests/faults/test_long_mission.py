@@ -48,6 +48,9 @@ from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.views.health import read_health
 
 MAX_STATE_TOKENS: Final = 6_000
+MAX_PROMPT_TOKENS: Final = 6_000
+MAX_CHAT_TOKENS: Final = 9_500
+"""Of a summary and the newest messages of a chat."""
 OUTAGE: Final = timedelta(hours=1)
 WITHIN: Final = timedelta(minutes=70)
 """A model that is away for an hour delays work by this much at most: the hour, and one step of the back-off."""
@@ -301,6 +304,8 @@ def check_every_request(mission: LongMission, days: int) -> None:
     assert since[-1]["at"] > mission.tick(days).isoformat()
     assert all(line["directive"] for line in since)
     assert max(line["stateTokens"] for line in lines) <= MAX_STATE_TOKENS
+    assert max(line["promptTokens"] for line in lines) <= MAX_PROMPT_TOKENS
+    assert max(line["tokens"] for line in lines) <= MAX_STATE_TOKENS + MAX_PROMPT_TOKENS + MAX_CHAT_TOKENS
 
 
 def check_people(mission: LongMission, days: int) -> None:

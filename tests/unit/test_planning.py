@@ -22,13 +22,11 @@ from punchlist.missions.model import (
     Pillar,
     Strategy,
 )
+from punchlist.missions.planning.lead_prompts import PlanningReport, lead_review_prompt
+from punchlist.missions.planning.prompt_lines import age, metric_line
 from punchlist.missions.planning.prompts import (
-    PlanningReport,
-    age,
     delegation_text,
     feedback_text,
-    lead_review_prompt,
-    metric_line,
     overdue_note,
     planning_prompt,
     review_prompt,

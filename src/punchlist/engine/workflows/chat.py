@@ -14,7 +14,7 @@ from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.engine.workflows.cycle import last_cycle
 from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import Mission, Pillar
-from punchlist.missions.planning.prompts import updates_text
+from punchlist.missions.planning.lead_prompts import updates_text
 from punchlist.runs.model import Run
 
 _AGAIN: Final = "(Again: an earlier attempt to answer this message failed.)\n\n"

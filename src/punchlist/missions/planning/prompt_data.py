@@ -14,8 +14,8 @@ from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.metrics.service import Metrics, MetricView
 from punchlist.missions.model import Mission, MissionTodo, Pillar
-from punchlist.missions.planning import prompts
-from punchlist.missions.planning.prompts import LeadUpdates, PlanningReport, PostedMessage
+from punchlist.missions.planning import lead_prompts, prompts
+from punchlist.missions.planning.lead_prompts import LeadUpdates, PlanningReport, PostedMessage
 from punchlist.missions.service import Missions
 from punchlist.missions.todos.deadlines import OverdueReport
 from punchlist.missions.todos.lifecycle import OPEN as UNENDED
@@ -67,7 +67,7 @@ class PromptData:
         )
         escalations = self.escalations.list(mission.slug)
         capacity = self.todos.capacity(mission.slug)
-        return prompts.lead_review_prompt(
+        return lead_prompts.lead_review_prompt(
             mission, planning_reports, capacity, overdue_report, escalations, self.updates(mission, since)
         )
 
@@ -75,8 +75,8 @@ class PromptData:
         """Goals, metrics and capacity of a mission, with its open questions, or of one of its pillars."""
         metrics, capacity = self.metrics_of(mission, pillar), self.todos.capacity(mission.slug)
         if pillar is not None:
-            return prompts.overview_text(pillar.description, metrics, capacity)
-        return prompts.overview_text(mission.description, metrics, capacity, self.escalations.list(mission.slug))
+            return lead_prompts.overview_text(pillar.description, metrics, capacity)
+        return lead_prompts.overview_text(mission.description, metrics, capacity, self.escalations.list(mission.slug))
 
     def metrics_of(self, mission: Mission, pillar: Pillar | None = None) -> list[MetricView]:
         views = self._metrics_by_pillar(mission)

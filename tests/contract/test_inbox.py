@@ -235,7 +235,7 @@ def test_a_number_stays_with_its_request(store: Store, team: Team, inbox: Inbox,
     inbox.answer(ANN, "1", "answer", text="yes")
     wait_for(store, "c", person="Third?")
     assert [(item.number, item.question) for item in inbox.list()] == [(2, "Second?"), (3, "Third?")]
-    with pytest.raises(NotFound, match="no request '1'"):
+    with pytest.raises(NotFound, match="Request '1' is closed"):
         inbox.answer(ANN, "1", "answer", text="again")
 
 

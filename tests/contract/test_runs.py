@@ -50,6 +50,7 @@ MOVES: Final[dict[str, dict[str, str]]] = {
     "fail": dict.fromkeys(("dispatched", *OWNED), "failed"),
     "stop": dict.fromkeys(OPEN, "stopped"),
     "retry": {"failed": "queued", "stopped": "queued"},
+    "deliver": {state: state for state in ("done", "failed", "stopped")},
 }
 BY_PEOPLE: Final = ("ask", "stop", "retry")
 LEADS: Final = ("person", "lead", "system")

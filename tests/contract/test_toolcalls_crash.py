@@ -29,10 +29,11 @@ from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreUnavailable
 from punchlist.storage.store import Store
 from punchlist.toolcalls.approvals import ApprovalExpiry, OnExpiry
+from punchlist.toolcalls.call_endings import INTERRUPTED
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.model import ErroredToolCall, WaitingToolCall
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.service import INTERRUPTED, NOT_STARTED, ToolCallService
+from punchlist.toolcalls.service import NOT_STARTED, ToolCallService
 from punchlist.tools.function_tool import tool
 
 pytestmark = pytest.mark.spec("S1")

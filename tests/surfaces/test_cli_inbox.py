@@ -87,7 +87,7 @@ def test_a_number_is_not_given_to_another_request(punchlist: Cli, project: Path,
         (3, "Which day?"),
     ]
     gone = punchlist("inbox", "approve", "1")
-    assert (gone.returncode, "The inbox has no request '1'" in gone.stderr) == (1, True)
+    assert (gone.returncode, "Request '1' is closed." in gone.stderr) == (1, True)
 
 
 # --- escalations -------------------------------------------------------------------------------------------

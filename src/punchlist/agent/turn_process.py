@@ -30,10 +30,9 @@ from punchlist.errors import ConfigError, Conflict, InvalidInput, NotAllowed, No
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.processes import process_identity
-from punchlist.kernel.text import excerpt, visible_block
+from punchlist.kernel.text import visible_block
 from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import RunStatus
-from punchlist.toolcalls.approvals import MAX_REASON_LENGTH, ApprovalAnswer, ApprovalOutcome
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -125,7 +124,7 @@ def interrupt_turn(
     """Cancel the open turn of a session, from any process; None if no turn is open.
 
     The process that works on it cancels the model's stream and running tools, and ends the turn as `cancelled`, within
-    a second; the end is an event of the conversation. A turn that waits is ended at once, and its approvals are denied.
+    a second; the end is an event of the conversation. A turn that waits is ended at once, with its approvals.
     A run of a mission is stopped (M11). `actor` is the person who asks; default: the user of this process.
     """
     scope = Scope(session, actor or Actor(Role.PERSON, current_user()))
@@ -136,19 +135,7 @@ def interrupt_turn(
         run = next((run for run in runs if run.status is RunStatus.RUNNING), runs[-1])
         services.runs.stop(scope, run.id, reason)
         return services.conversations.turn(str(run.turn_id))
-    turn = request_interrupt(services.store, scope, reason)
-    if turn is not None and not turn.open:
-        _deny_approvals(services, scope, reason)
-    return turn
-
-
-def _deny_approvals(services: Services, scope: Scope, reason: str) -> None:
-    """Deny what the calls of an ended turn wait for: no process will run them."""
-    for approval in services.approvals.waiting(scope.conversation_id):
-        answer = ApprovalAnswer(ApprovalOutcome.CANCEL, scope.actor, reason=excerpt(reason, MAX_REASON_LENGTH))
-        # Another person may have answered meanwhile.
-        with suppress(PunchlistError):
-            services.approvals.answer(approval.call_id, answer)
+    return request_interrupt(services.store, scope, reason)
 
 
 # --- the process --------------------------------------------------------------------------------------------

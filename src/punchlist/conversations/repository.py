@@ -126,6 +126,15 @@ def open_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
     return _open_child_turns(tx, turn.conversation_id, turn.started_at, turn.id)
 
 
+_open_call: Final = SelectOne[str](
+    first_column, "SELECT id FROM tool_calls WHERE turn_id = :turn_id AND ended_at IS NULL LIMIT 1"
+)
+
+
+def has_open_calls(tx: Transaction, turn_id: str) -> bool:
+    return _open_call(tx, turn_id) is not None
+
+
 find_interrupt: Final = SelectOne(
     TurnInterrupt._make, f"{select('turn_interrupts', TurnInterrupt._fields)} WHERE turn_id = :turn_id"
 )

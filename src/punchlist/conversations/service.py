@@ -303,13 +303,18 @@ PARENT_ENDED: Final = "cancelled: the turn that delegated it has ended"
 
 
 def end_turn(tx: Transaction, scope: Scope, turn: StoredTurn, reason: str) -> StoredTurn:
-    """End a turn and the turns of its workers. The caller has locked its conversation.
+    """End a turn and the turns of its workers, with their open calls. The caller has locked its conversation.
 
     A worker's turn is open here if its process died before the turn had a message, so that it could not be resumed, or
     if the turn is ended from outside.
     """
     for child in repository.open_child_turns(tx, turn):
         end_turn(tx, scope, child, PARENT_ENDED)
+    if repository.has_open_calls(tx, turn.id):
+        # The only import of a package above: the calls must end in the transaction that ends their turn.
+        from punchlist.toolcalls.call_endings import end_calls_of_turn
+
+        end_calls_of_turn(tx, turn.id, scope.actor, reason)
     tx.mark_appended(turn_stream(turn.id))
     changes = {"ended_at": tx.now(), "end_reason": reason, "owner": None}
     return _advance_turn(tx, scope, turn, TurnAction.END, reason, changes)

@@ -73,16 +73,24 @@ class BudgetedModel:
             await asyncio.shield(self._call(self._budgets.settle, *place, estimate, used))
 
     def _check_price(self) -> None:
-        limits = limits_of(self._mission)
-        priced = self._model.info.cost(Usage()) is not None
-        if not priced and (limits.cost_per_day is not None or limits.cost_per_todo is not None):
-            raise ModelRefused(
-                f"The price of {self._model.name} is unknown, so the cost limits of mission {self._mission.slug!r} "
-                "cannot be enforced. Limit tokens instead (tokensPerDay, tokensPerTodo)."
-            )
+        if (problem := price_problem(self._model, self._mission)) is not None:
+            raise ModelRefused(problem)
 
     def _spend(self, usage: Usage) -> Spend:
-        return Spend(1, usage.input_tokens, usage.output_tokens, self._model.info.cost(usage) or 0.0)
+        cost = self._model.info.cost(usage)
+        return Spend(1, usage.input_tokens, usage.output_tokens, cost or 0.0, 1 if cost is None else 0)
+
+
+def price_problem(model: Model, mission: Mission) -> str | None:
+    """Why the cost limits of a mission cannot be enforced for a model; None if they can."""
+    limits = limits_of(mission)
+    limited = limits.cost_per_day is not None or limits.cost_per_todo is not None
+    if not limited or model.info.cost(Usage()) is not None:
+        return None
+    return (
+        f"The price of {model.name} is unknown, so the cost limits of mission {mission.slug!r} cannot be enforced. "
+        "Limit tokens instead (tokensPerDay, tokensPerTodo)."
+    )
 
 
 def _estimated_tokens(request: ModelRequest) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -12,8 +13,8 @@ from punchlist.agent.live_output import LiveOutput
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.conversations.model import NewMessage, Scope, TurnScope
 from punchlist.conversations.service import MAX_TITLE_LENGTH, Conversations
-from punchlist.engine.budgeted_model import BudgetedModel
-from punchlist.errors import IllegalTransition
+from punchlist.engine.budgeted_model import BudgetedModel, price_problem
+from punchlist.errors import IllegalTransition, PunchlistError
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import excerpt
 from punchlist.missions.budgets.service import Budgets
@@ -52,6 +53,12 @@ class TurnTask:
     remark: Callable[[], str] | None = None
 
     @property
+    def is_member(self) -> bool:
+        """Whether the agent works in a chat of the mission. A worker has a conversation and no mission tools of its
+        own, but the limits and directives of the mission hold for it too."""
+        return self.mission is not None and self.agent.role is not Role.WORKER
+
+    @property
     def scope(self) -> Scope:
         return Scope(self.conversation_id, Actor(self.agent.role, self.agent.name))
 
@@ -66,7 +73,6 @@ class RuntimeFactory:
     def build(self, task: TurnTask, suspend: Callable[[str], None] = lambda _: None) -> AgentRuntime:
         """`suspend` interrupts the turn when a budget is reached."""
         services = self._services
-        in_mission = task.mission is not None
         return AgentRuntime(
             services.site(task.scope, services.workspace),
             services.conversations,
@@ -79,10 +85,27 @@ class RuntimeFactory:
             telemetry=services.telemetry,
             top_level_tools=lambda turn: self._mission_tools(task, turn),
             # Results of asynchronous delegations are posted to a mission's chat.
-            async_delegation=QueuedDelegation(services.store, services.conversations, task) if in_mission else None,
+            async_delegation=QueuedDelegation(services.store, services.conversations, task) if task.is_member else None,
             extra_state=lambda: self._state(task),
-            shared_conversation=in_mission,
+            shared_conversation=task.is_member,
         )
+
+    def price_problems(self) -> list[str]:
+        """Cost limits of missions that cannot be enforced: no request of theirs will be sent."""
+        missions = [mission for mission in self._services.missions.list() if mission.status == "active"]
+        # Prices are looked up only if there are limits.
+        if not any(limits_of(each).cost_per_day or limits_of(each).cost_per_todo for each in missions):
+            return []
+        definitions = self._services.agents.definitions
+        models = {model.name: model for agent in definitions.values() if (model := self._model_or_none(agent))}
+        found = (price_problem(model, mission) for mission in missions for model in models.values())
+        return [problem for problem in found if problem is not None]
+
+    def _model_or_none(self, agent: AgentDefinition) -> Model | None:
+        """An agent whose model cannot be used says so when it is needed."""
+        with suppress(PunchlistError):
+            return self._model_for(agent)
+        return None
 
     def _model(self, task: TurnTask, suspend: Callable[[str], None], agent: AgentDefinition) -> Model:
         model, store = self._model_for(agent), self._services.store
@@ -109,7 +132,7 @@ class RuntimeFactory:
 
     def _mission_tools(self, task: TurnTask, turn: TurnScope) -> list[AgentTool]:
         """The mission tools of the agent's role, bound to its mission and, for an owner, to its pillar."""
-        if task.mission is None:
+        if task.mission is None or not task.is_member:
             return []
         services, pillar = self._services, task.pillar.slug if task.pillar is not None else None
         scope = MissionScope(turn.conversation_id, turn.actor, task.mission.slug, pillar)

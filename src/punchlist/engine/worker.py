@@ -124,6 +124,8 @@ class Worker:
             self._report(f"the engine's file was not created by you: it is now {set_aside.name}, and a new one is used")
         await self._retry(self._registration.renew)
         self._report(f"worker {self.executor} is ready")
+        for problem in await self._call(self._runtimes.price_problems):
+            self._report(problem)
         async with asyncio.TaskGroup() as group:
             loops = [
                 group.create_task(self._repeat(self._dispatch, _POLL_INTERVAL)),

@@ -1,8 +1,8 @@
 """What the end of a run means for its mission, and how a person stops one.
 
 A stop has the same effects whether a worker carries it out or the run had no live worker: the claim on the todo ends,
-an open todo is escalated, and the planning runs of a cycle stop too. The mission is locked before the run, in the order
-of all other writers.
+an open todo is escalated, and the delegated work of a todo and the planning runs of a cycle stop too. The mission is
+locked before the run, in the order of all other writers.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def apply_stop(tx: Transaction, run: Run, why: str) -> None:
         _stop_planning(tx, run, why)
     if run.kind is RunKind.EXECUTE:
         end_work(tx, run, f"Its run was stopped: {why}")
+        _stop_delegations(tx, run, why)
 
 
 def end_work(tx: Transaction, run: Run, why: str) -> None:
@@ -100,6 +101,15 @@ def _started(tx: Transaction, mission_id: str) -> Iterator[Run]:
 def _write(tx: Transaction, run: Run) -> MissionWrite | None:
     mission = mission_repository.lock_mission(tx, str(run.mission_id))
     return MissionWrite(tx, Scope(run.conversation_id, SYSTEM), mission) if mission is not None else None
+
+
+def _stop_delegations(tx: Transaction, work: Run, why: str) -> None:
+    """Stop the work that was delegated for a todo: no run waits for its results."""
+    scope = Scope(work.conversation_id, SYSTEM)
+    for delegation in run_repository.delegations_of_todo(tx, str(work.todo_id)):
+        locked = run_repository.lock(tx, delegation.id)
+        if locked is not None and locked.status in OPEN:
+            request_control(tx, scope, locked, why, wish=ControlRequest.STOP, why=why)
 
 
 def _stop_planning(tx: Transaction, cycle: Run, why: str) -> None:

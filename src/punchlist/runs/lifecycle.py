@@ -42,6 +42,8 @@ class RunAction(StrEnum):
     FAIL = "fail"
     STOP = "stop"
     RETRY = "retry"
+    # The result of a delegation has reached the agent that delegated.
+    DELIVER = "deliver"
 
 
 class ControlRequest(StrEnum):
@@ -85,6 +87,7 @@ RUN: Final = Lifecycle(
         **{(status, RunAction.CONTROL): status for status in OPEN},
         (RunStatus.FAILED, RunAction.RETRY): RunStatus.QUEUED,
         (RunStatus.STOPPED, RunAction.RETRY): RunStatus.QUEUED,
+        **{(status, RunAction.DELIVER): status for status in RunStatus if status not in OPEN},
     },
     allowed={
         **dict.fromkeys(RunAction, frozenset({Role.SYSTEM})),

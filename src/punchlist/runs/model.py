@@ -70,6 +70,8 @@ class Run(NamedTuple):
     cost: float = 0.0
     calls: int = 0
     seconds: float = 0.0
+    delivered_to: str | None = None
+    """Of a delegation: the run whose agent has got the result."""
 
     @property
     def parameters(self) -> dict[str, Any]:

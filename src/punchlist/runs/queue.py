@@ -6,7 +6,7 @@ changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from punchlist.conversations.model import Scope
@@ -69,6 +69,7 @@ class RunQueue:
             now = run_repository.lock(tx, run.id)
             if now is None or (now.status, now.executor, now.leg) != (run.status, run.executor, run.leg):
                 return False
+            end_turn(tx, Scope(now.conversation_id, SYSTEM), now, f"error: {why}")
             self._transition(tx, now, RunAction.FAIL, why, why=why, ended_at=tx.now(), executor=None)
             return True
 
@@ -161,6 +162,18 @@ class RunQueue:
             rest = append_text(undelivered, added) if added else undelivered
             self._transition(tx, run, RunAction.CONTROL, "message delivered", message=rest)
 
+    def mark_delivered(self, run_id: str, delegations: Sequence[str]) -> None:
+        """Record that the agent of a run has got the results of delegations. Idempotent."""
+        if not delegations:
+            return
+        with self._store.write() as tx:
+            self._lock(tx, run_id)
+            for id in delegations:
+                run = run_repository.lock(tx, id)
+                # A person can have retried it meanwhile: then there will be another result.
+                if run is not None and run.delivered_to is None and run.status not in OPEN:
+                    self._transition(tx, run, RunAction.DELIVER, f"to run {run_id}", delivered_to=run_id)
+
     def finish(self, run_id: str, result: str) -> Run:
         return self._transition_once(run_id, RunStatus.DONE, RunAction.FINISH, "done", result=result)
 
@@ -176,7 +189,7 @@ class RunQueue:
             if run is not None and run.status is RunStatus.STOPPED:
                 return run
             run = self._require_owned(run_id, run)
-            end_turn(tx, Scope(run.conversation_id, SYSTEM), run, why)
+            end_turn(tx, Scope(run.conversation_id, SYSTEM), run, f"cancelled: {why}")
             return self._transition(tx, run, RunAction.STOP, why, why=why, wish=None, ended_at=tx.now())
 
     def _transition_once(self, run_id: str, to: RunStatus, action: RunAction, reason: str, **changes: Any) -> Run:
@@ -188,6 +201,8 @@ class RunQueue:
             run = self._require_owned(run_id, run)
             if to not in OPEN:
                 changes = {"ended_at": tx.now(), **changes}
+            if to is RunStatus.FAILED:
+                end_turn(tx, Scope(run.conversation_id, SYSTEM), run, f"error: {reason}")
             return self._transition(tx, run, action, reason, **changes)
 
     def _lock(self, tx: Transaction, run_id: str) -> Run:

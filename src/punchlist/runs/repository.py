@@ -24,6 +24,7 @@ _NEWEST_FIRST: Final = "ORDER BY created_at DESC, id DESC"
 _MUTABLE: Final = (
     *("status", "leg", "attempts", "executor", "turn_id", "wish", "message", "why", "result"),
     *("changed_at", "started_at", "ended_at", "input_tokens", "output_tokens", "cost", "calls", "seconds"),
+    "delivered_to",
 )
 _BUSY: Final = literals(WORKING)
 # A collection writes no turn, so it does not need the chat to itself.
@@ -62,6 +63,11 @@ open_runs: Final = SelectAll(
 newest: Final = SelectAll(from_row, f"{_SELECT} {_NEWEST_FIRST} LIMIT :limit")
 of_mission: Final = SelectAll(from_row, f"{_SELECT} WHERE mission_id = :mission_id {_NEWEST_FIRST} LIMIT :limit")
 by_todo: Final = SelectAll(from_row, f"{_SELECT} WHERE todo_id = :todo_id {_NEWEST_FIRST}")
+delegations_of_todo: Final = SelectAll(
+    from_row,
+    f"{_SELECT} WHERE todo_id = :todo_id AND kind = '{RunKind.DELEGATE}' AND ended_at IS NULL {_OLDEST_FIRST}",
+)
+"""The open ones."""
 open_of_kind: Final = SelectAll(
     from_row, f"{_SELECT} WHERE ended_at IS NULL AND mission_id = :mission_id AND kind = :kind"
 )

@@ -103,20 +103,20 @@ def stop_for_todo(tx: Transaction, scope: Scope, todo_id: str, reason: str) -> N
 def request_control(tx: Transaction, scope: Scope, run: Run, reason: str, **changes: Any) -> Run:
     """Record a request to the owner of a locked run. A run without a live owner stops at once."""
     if changes.get("wish") is ControlRequest.STOP and (run.status not in OWNED or _owner_is_dead(tx, run)):
-        end_turn(tx, scope, run, reason)
+        end_turn(tx, scope, run, f"cancelled: {reason}")
         ended = {"wish": None, "why": reason, "ended_at": tx.now(), "executor": None}
         return advance_run(tx, scope, run, RunAction.STOP, reason, **ended)
     return advance_run(tx, scope, run, RunAction.CONTROL, reason, **changes)
 
 
-def end_turn(tx: Transaction, scope: Scope, run: Run, why: str) -> None:
-    """End the open turn of a run that stops."""
-    if run.turn_id is None or conversation_repository.lock_conversation(tx, run.conversation_id) is None:
+def end_turn(tx: Transaction, scope: Scope, run: Run, reason: str) -> None:
+    """End the open turn of a run that ends: `run.turn_id`, or one that its worker has begun since."""
+    if conversation_repository.lock_conversation(tx, run.conversation_id) is None:
         return
-    turn = conversation_repository.find_turn(tx, run.turn_id)
-    if turn is not None and turn.open:
+    turn = conversation_repository.find_open_turn(tx, run.conversation_id, run.id)
+    if turn is not None:
         turn_scope = Scope(turn.conversation_id, scope.actor)
-        end_conversation_turn(tx, turn_scope, turn, text.excerpt(f"cancelled: {why}", MAX_TITLE_LENGTH))
+        end_conversation_turn(tx, turn_scope, turn, text.excerpt(reason, MAX_TITLE_LENGTH))
 
 
 def _owner_is_dead(tx: Transaction, run: Run) -> bool:
@@ -224,7 +224,8 @@ def tell(tx: Transaction, scope: Scope, id: str, message: str) -> Run:
 
 def retry_run(tx: Transaction, scope: Scope, run: Run, reason: str) -> Run:
     """Queue a locked run that failed or was stopped again."""
-    reset = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None}
+    # The result of a retried delegation is a new one.
+    reset = {"leg": run.leg + 1, "executor": None, "ended_at": None, "why": "", "wish": None, "delivered_to": None}
     return advance_run(tx, scope, run, RunAction.RETRY, reason, **reset)
 
 

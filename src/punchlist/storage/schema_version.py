@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.database import Database
 
-SCHEMA_VERSION: Final = "0020"
+SCHEMA_VERSION: Final = "0021"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "f3f62f8e23beb763ac947c99111fdf147a35ac3bb193f70eec120dbf6d3da7f7",
-    "postgresql": "d271202ed66d3b9660b2c8a0fc16d56201f259c48242da3ac65a72f9c07e0883",
+    "sqlite": "ca0e5e9d577d4999ab6592abc201e7fcf42a55e7ede59508766f6d417732fefe",
+    "postgresql": "8e11be8c4a236ee8d455b9bbae445ac60a0f824a384403f48edb2c96d4d171a1",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

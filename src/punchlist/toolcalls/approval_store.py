@@ -18,7 +18,7 @@ from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import SYSTEM, Actor, Change
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.secrets import Redactor
-from punchlist.kernel.text import excerpt
+from punchlist.kernel.text import excerpt, visible
 from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.storage.transitions import transition
@@ -211,12 +211,14 @@ class Approvals:
         return approval._replace(question=signatures.describe_call(call), prefixes="[]", server=None)
 
     def find(self, id: str) -> StoredApproval:
-        """The approval of a call id, or of the end of one that only one open approval has."""
+        """The approval of a call id, or of the end of one that only one approval has. Open ones come first."""
         with self._store.read() as tx:
             found = repository.find_approval(tx, id)
             if found is not None:
                 return self._verified(tx, found)
             matches = [each for each in repository.open_approvals(tx, None) if id and each.call_id.endswith(id)]
+            # One that is closed says why when it is answered.
+            matches = matches or (repository.newest_approvals(tx, ending=id, most=2) if id else [])
         if len(matches) > 1:
             raise InvalidInput(f"{excerpt(id)!r} is the end of {len(matches)} ids. Give more characters.")
         if not matches:
@@ -224,6 +226,12 @@ class Approvals:
                 f"There is no approval {excerpt(id)!r}. `punchlist approvals` lists those that wait for an answer."
             )
         return self.find(matches[0].call_id)
+
+    def why_closed(self, call_id: str) -> str | None:
+        """Why an approval can no longer be answered; None if it can, or if there is none."""
+        with self._store.read() as tx:
+            found = repository.find_approval(tx, call_id)
+            return None if found is None else _why_closed(tx, found)
 
     def call(self, call_id: str) -> StoredCall:
         with self._store.read() as tx:
@@ -269,9 +277,9 @@ class Approvals:
 
         def write(tx: Transaction) -> None:
             found = _get(tx, call_id)
+            if (closed := _why_closed(tx, found)) is not None:
+                raise Conflict(closed)
             approvals.validate_answer(found.as_question, answer)
-            if found.status not in OPEN_APPROVALS:
-                raise Conflict(_closed_message(found))
             call = repository.find_call(tx, call_id)
             assert call is not None
             record_answer(tx, call, answer, self._redactor, self._sign)
@@ -298,7 +306,12 @@ class Approvals:
             return _get(tx, call_id)
 
 
-def _closed_message(approval: StoredApproval) -> str:
-    if approval.answered_by is not None:
+def _why_closed(tx: Transaction, approval: StoredApproval) -> str | None:
+    if approval.answered_by is not None and approval.status not in OPEN_APPROVALS:
         return f"{approval.answered_by} has already answered, at {approval.answered_at}: {approval.outcome}."
-    return f"This question is {approval.status} and can no longer be answered."
+    turn_end = repository.turn_end_of_call(tx, approval.call_id)
+    if turn_end is not None:
+        return f"The turn that asked has ended ({visible(turn_end)}), so its call does not run and needs no answer."
+    if approval.status not in OPEN_APPROVALS:
+        return f"This question is {approval.status} and can no longer be answered."
+    return None

@@ -12,7 +12,12 @@ from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, call_fro
 _NAMES: Final = (*StoredCall._fields, "checksum")
 _CALL: Final = select("tool_calls", _NAMES)
 _APPROVAL: Final = select("approvals", StoredApproval._fields)
-_OPEN: Final = f"status IN ({literals(sorted(OPEN_APPROVALS))})"
+OPEN_APPROVAL: Final = (
+    f"approvals.status IN ({literals(sorted(OPEN_APPROVALS))}) AND NOT EXISTS (SELECT 1 FROM tool_calls AS asking "
+    "JOIN turns AS ended ON ended.id = asking.turn_id "
+    "WHERE asking.id = approvals.call_id AND ended.ended_at IS NOT NULL)"
+)
+"""The condition for an approval that a person can answer: earlier versions left those of ended turns open."""
 # Every end of a call writes these columns, and none that is part of an index besides.
 _ENDING: Final = ("exact", "status", "result", "output_file", "error_code", "explanation", "ended_at", "checksum")
 _CHANGING: Final = (*_ENDING, "arguments", "effect", "fingerprint", "owner", "started_at")
@@ -34,6 +39,9 @@ calls_of_conversation: Final = SelectAll(
 open_calls: Final = SelectAll(
     call_from_row, f"{_CALL} WHERE conversation_id = :conversation_id AND ended_at IS NULL ORDER BY position"
 )
+open_calls_of_turn: Final = SelectAll(
+    call_from_row, f"{_CALL} WHERE turn_id = :turn_id AND ended_at IS NULL ORDER BY position"
+)
 newest_calls_of_turn: Final = SelectAll(
     call_from_row, f"{_CALL} WHERE turn_id = :turn_id ORDER BY position DESC LIMIT :limit"
 )
@@ -43,6 +51,12 @@ run_of_call: Final = SelectOne[str | None](
     "SELECT turns.run_id FROM tool_calls JOIN turns ON turns.id = tool_calls.turn_id WHERE tool_calls.id = :call_id",
 )
 """The run whose turn a call belongs to."""
+turn_end_of_call: Final = SelectOne[str | None](
+    first_column,
+    "SELECT turns.end_reason FROM tool_calls JOIN turns ON turns.id = tool_calls.turn_id "
+    "WHERE tool_calls.id = :call_id AND turns.ended_at IS NOT NULL",
+)
+"""Why the turn of a call ended; None if it is open."""
 find_worker: Final = SelectOne[str](first_column, "SELECT id FROM workers WHERE id = :id")
 _last_position: Final = SelectOne[int](
     first_column,
@@ -72,13 +86,22 @@ edited_calls: Final = SelectAll[tuple[str, str, str]](
 )
 """Id, who has edited it, and its arguments, of each call that ran as a person has edited it."""
 _open_approvals_of: Final = SelectAll(
-    StoredApproval._make, f"{_APPROVAL} WHERE conversation_id = :conversation_id AND {_OPEN} ORDER BY asked_at, call_id"
+    StoredApproval._make,
+    f"{_APPROVAL} WHERE conversation_id = :conversation_id AND {OPEN_APPROVAL} ORDER BY asked_at, call_id",
 )
 expiring: Final = SelectAll(
     StoredApproval._make, f"{_APPROVAL} WHERE status = 'pending' AND expires_at <= :at ORDER BY asked_at, call_id"
 )
 """Unanswered approvals whose time is up at this moment."""
-_all_open_approvals: Final = SelectAll(StoredApproval._make, f"{_APPROVAL} WHERE {_OPEN} ORDER BY asked_at, call_id")
+newest_approvals: Final = SelectAll(
+    StoredApproval._make,
+    f"{_APPROVAL} WHERE substr(call_id, length(call_id) - length(:ending) + 1) = :ending "
+    "ORDER BY asked_at DESC, call_id LIMIT :most",
+)
+"""Open or closed, with an id that ends like this."""
+_all_open_approvals: Final = SelectAll(
+    StoredApproval._make, f"{_APPROVAL} WHERE {OPEN_APPROVAL} ORDER BY asked_at, call_id"
+)
 
 INSERT_RULE: Final = insert("tool_rules", ("id", "conversation_id", "rule", "seal", "said_by", "created_at"))
 rules_of_conversation: Final = SelectAll[str](

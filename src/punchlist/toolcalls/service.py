@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, Final
+from typing import Final
 
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Scope
@@ -22,11 +22,12 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import approval_store, repository, signatures
 from punchlist.toolcalls.approvals import EXPIRED_MESSAGE, ApprovalAnswer, denial_message
-from punchlist.toolcalls.lifecycle import TOOL_CALL, ApprovalStatus, CallAction, CallStatus, UnfinishedCode
+from punchlist.toolcalls.call_endings import INTERRUPTED, TURN_ENDED, call_change, end_stored_call
+from punchlist.toolcalls.lifecycle import ApprovalStatus, CallAction, CallStatus, UnfinishedCode
 from punchlist.toolcalls.listeners import AnsweredElsewhere
 from punchlist.toolcalls.model import Transition, WaitingToolCall
 from punchlist.toolcalls.policy import Rule
-from punchlist.toolcalls.rule_store import AlwaysRules, call_stream
+from punchlist.toolcalls.rule_store import AlwaysRules
 from punchlist.toolcalls.signatures import Sign
 from punchlist.toolcalls.stored_call import (
     StoredApproval,
@@ -40,9 +41,7 @@ from punchlist.toolcalls.stored_call import (
 )
 from punchlist.toolcalls.tool import Effect
 
-INTERRUPTED: Final = "The program ended during this call. It may have taken effect: check before you call it again."
 NOT_STARTED: Final = "The program ended before this call ran. Call it again if it is still needed."
-TURN_ENDED: Final = "The turn of this call has ended, so the call was not run."
 ANSWERED_TWICE: Final = "Two people answered at the same moment, so the call was not run. Call it again if needed."
 HISTORY_LENGTH: Final = 50
 _UNFINISHED_CODES: Final = {
@@ -164,7 +163,7 @@ class ToolCallService:
                 call = call._replace(**columns)
             reason = event_reason(self._redactor.text(step.reason))
             data = {"at": timestamp(step.at), **event_data(columns)}
-            changes.append(_change(call, step.action, step.from_status, step.actor, reason, data))
+            changes.append(call_change(call, step.action, step.from_status, step.actor, reason, data))
         assert call is not None
         kept = repository.insert_call(tx, call) if before is None else repository.update_call(tx, before, call)
         if not kept:
@@ -184,7 +183,7 @@ class ToolCallService:
         else:
             reason, action, actor = EXPIRED_MESSAGE if first is None else ANSWERED_TWICE, CallAction.CANCEL, SYSTEM
         reason = to_storable_text(self._redactor.text(reason))
-        _end_stored(tx, call, action, actor, "answered elsewhere", explanation=reason)
+        end_stored_call(tx, call, action, actor, "answered elsewhere", explanation=reason)
         return reason
 
     def _update_approval(self, tx: Transaction, call: StoredCall, step: Transition) -> None:
@@ -304,7 +303,7 @@ class ToolCallService:
         code = _UNFINISHED_CODES.get(reason)
         with self._store.write() as tx:
             self._conversations.ensure(tx, self._scope)
-            ended = _end_stored(tx, call, action, SYSTEM, _owner_gone(call), explanation=reason, error_code=code)
+            ended = end_stored_call(tx, call, action, SYSTEM, _owner_gone(call), explanation=reason, error_code=code)
             if ended is not None:
                 approval_store.withdraw(tx, call.id, SYSTEM, reason)
             return ended
@@ -323,38 +322,9 @@ class ToolCallService:
             if not repository.update_call(tx, call, owned):
                 return None
             data = {"owner": self._owner}
-            event_log.append(tx, _change(owned, "take_over", call.status, SYSTEM, _owner_gone(call), data))
+            event_log.append(tx, call_change(owned, "take_over", call.status, SYSTEM, _owner_gone(call), data))
         self._last[call_id] = owned
         return owned
-
-
-def _end_stored(
-    tx: Transaction, call: StoredCall, action: CallAction, actor: Actor, reason: str, **columns: Any
-) -> StoredCall | None:
-    """End a call of another process; None when that process has changed it."""
-    status = TOOL_CALL.advance(CallStatus(call.status), action, actor.role)
-    columns |= {"status": status.value, "ended_at": tx.now(), "exact": None}
-    ended = call._replace(**columns)
-    if not repository.update_call(tx, call, ended):
-        return None
-    event_log.append(tx, _change(ended, action, call.status, actor, reason, event_data(columns)))
-    return ended
-
-
-def _change(
-    call: StoredCall, action: str, from_status: str | None, actor: Actor, reason: str, data: dict[str, Any]
-) -> Change:
-    return Change(
-        stream=call_stream(call.conversation_id),
-        conversation_id=call.conversation_id,
-        actor=str(actor),
-        action=action,
-        subject=call.id,
-        from_status=from_status,
-        to_status=call.status,
-        reason=reason,
-        data=data,
-    )
 
 
 def _owner_gone(call: StoredCall) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from punchlist.kernel.camel_json import camel_json
-from punchlist.kernel.clock import parse_timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.budgets import repository as budget_repository
 from punchlist.missions.budgets.repository import BudgetStop, Spend
@@ -18,6 +19,7 @@ from punchlist.missions.config.policy import MissionLimits, cadence_of, limits_o
 from punchlist.missions.model import Mission
 from punchlist.missions.planning.cadence import next_tick
 from punchlist.missions.planning.skipped_reviews import MAX_RESTING, waiting_reviews
+from punchlist.runs.lifecycle import OPEN, RESTING, RunStatus
 from punchlist.runs.model import Run
 from punchlist.runs.worker_repository import WorkerRecord
 from punchlist.runs.workers import live_workers
@@ -26,6 +28,8 @@ from punchlist.views import health_repository
 
 CYCLE_GRACE: Final = timedelta(minutes=10)
 """How late a cycle may be before it counts as missed."""
+_ALWAYS: Final = "~"
+"""Later than every timestamp."""
 MAX_MISSED: Final = 100
 """Missed cycles are counted up to this number."""
 
@@ -41,7 +45,8 @@ class MissionHealth:
     waiting_reviews: Sequence[Run]
     """Cycles whose review waits for a person or is paused, oldest first."""
     missed_cycles: int
-    """Times of the cadence since the last successful cycle that had none; at most `MAX_MISSED`."""
+    """Times of the cadence since the last successful cycle that had none; at most `MAX_MISSED`. A time that fell into
+    an open cycle is served by that cycle."""
     next_cycle: str | None
     queued_runs: int
     open_runs: int
@@ -109,14 +114,15 @@ def _health(tx: Transaction, mission: Mission, workers: int, now: datetime) -> M
     queued, open_runs = health_repository.count_runs(tx, mission.id) or (0, 0)
     active = mission.status == "active" and mission.paused_at is None
     cadence = cadence_of(mission)
-    since = done.created_at if done else mission.created_at
+    # The cycle served the times until its end.
+    since = (done.ended_at or done.created_at) if done else mission.created_at
     return MissionHealth(
         mission,
         workers,
         done and done.ended_at,
         newest,
         waiting_reviews(tx, mission.id),
-        count_missed(cadence.cron, cadence.timezone, since, now) if active else 0,
+        count_missed(cadence.cron, cadence.timezone, since, now, _served(newest)) if active else 0,
         next_tick(cadence.cron, cadence.timezone, now) if active and cadence.cron is not None else None,
         int(queued or 0),
         int(open_runs or 0),
@@ -126,16 +132,38 @@ def _health(tx: Transaction, mission: Mission, workers: int, now: datetime) -> M
     )
 
 
-def count_missed(cron: str | None, timezone: str, since: str, now: datetime) -> int:
-    """Times of a cadence after `since` that are over for longer than the grace period."""
+def _served(newest: Run | None) -> tuple[str, str] | None:
+    """The times that an open cycle serves: those since it began, and while it has not rested for long."""
+    if newest is None or newest.status not in OPEN:
+        return None
+    begun = newest.created_at
+    # The id ends with the time that the cycle was started for, unless a person started it.
+    with suppress(ValueError):
+        begun = min(begun, timestamp(parse_timestamp(newest.id[-len(begun) :])))
+    if newest.status not in RESTING:
+        return begun, _ALWAYS
+    return begun, timestamp(parse_timestamp(newest.changed_at) + CYCLE_GRACE)
+
+
+def count_missed(
+    cron: str | None, timezone: str, since: str, now: datetime, served: tuple[str, str] | None = None
+) -> int:
+    """Times of a cadence after `since` that are over for longer than the grace period, without those that an open
+    cycle serves: from the first of `served` to the second."""
     if cron is None:
         return 0
     until, at, missed = now - CYCLE_GRACE, parse_timestamp(since), 0
     while missed < MAX_MISSED:
-        at = parse_timestamp(next_tick(cron, timezone, at))
-        if at > until:
+        tick = next_tick(cron, timezone, at)
+        if parse_timestamp(tick) > until:
             break
-        missed += 1
+        if served is not None and served[0] <= tick <= served[1]:
+            if served[1] == _ALWAYS:
+                break
+            at = max(parse_timestamp(tick), parse_timestamp(served[1]))
+        else:
+            at = parse_timestamp(tick)
+            missed += 1
     return missed
 
 
@@ -159,6 +187,8 @@ def _problems(health: MissionHealth) -> Iterator[str]:
         why = f": {health.newest_cycle.why}" if health.newest_cycle and health.newest_cycle.why else ""
         state = f" The newest cycle is {health.newest_cycle.status}{why}." if health.newest_cycle else ""
         yield f"Cycles missed since the last successful one: {number}.{state}"
+    elif health.newest_cycle is not None and health.newest_cycle.status is RunStatus.FAILED:
+        yield f"The newest cycle failed at {health.newest_cycle.ended_at}: {health.newest_cycle.why}."
     if len(health.waiting_reviews) >= MAX_RESTING:
         oldest = health.waiting_reviews[0]
         yield (

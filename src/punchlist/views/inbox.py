@@ -89,8 +89,19 @@ class Inbox:
         # A request can be answered between the two reads.
         items = self._read(found)
         if not items:
-            raise NotFound(f"The inbox has no request {excerpt(reference)!r}. `punchlist inbox` lists the open ones.")
+            raise NotFound(f"{self._why_not_open(reference)} `punchlist inbox` lists the open ones.")
         return items[0]
+
+    def _why_not_open(self, reference: str) -> str:
+        with self._store.read() as tx:
+            is_number = reference.isdecimal() and len(reference) < 10
+            id = inbox_repository.id_of_number(tx, number=int(reference)) if is_number else reference
+        if id is None:
+            return f"The inbox has no request {excerpt(reference)!r}."
+        closed = self._services.approvals.why_closed(id)
+        if closed is None and not is_number:
+            return f"The inbox has no request {excerpt(reference)!r}."
+        return f"Request {excerpt(reference)!r} is closed. {closed or 'It needs no answer any more.'}"
 
     def answer(
         self,

@@ -21,7 +21,7 @@ from punchlist.storage.statements import (
     update,
 )
 from punchlist.storage.store import Transaction
-from punchlist.toolcalls.lifecycle import OPEN_APPROVALS
+from punchlist.toolcalls.repository import OPEN_APPROVAL
 from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, call_from_row
 
 
@@ -52,7 +52,6 @@ class RequestRow(NamedTuple):
 
 # --- which requests are open ------------------------------------------------------------------------------
 
-_OPEN_APPROVAL: Final = f"approvals.status IN ({literals(sorted(OPEN_APPROVALS))})"
 _CONDITIONS: Final = (
     "FROM todo_conditions JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "
     "JOIN turns ON turns.id = todo_conditions.turn_id"
@@ -91,7 +90,7 @@ _NEEDS_WORKER: Final = (
 _WORKER_ID: Final = f"'worker-' || missions.slug || '-' || {_WITHOUT_WORKER}"
 
 _OPEN: Final = (
-    f"(SELECT 'approval' AS kind, call_id AS id, asked_at AS at FROM approvals WHERE {_OPEN_APPROVAL} "
+    f"(SELECT 'approval' AS kind, call_id AS id, asked_at AS at FROM approvals WHERE {OPEN_APPROVAL} "
     f"UNION ALL SELECT {_CONDITION_KIND}, todo_conditions.id, todo_conditions.created_at {_CONDITIONS} "
     f"WHERE {_OPEN_CONDITION} "
     "UNION ALL SELECT 'escalation', id, asked_at FROM escalations WHERE status <> 'answered' "
@@ -121,7 +120,7 @@ open_ids: Final = SelectAll(
 _OF_TURN: Final = "JOIN turns ON turns.id = {table}.turn_id JOIN runs ON runs.id = turns.run_id"
 _ABOUT_TODO: Final = (
     "SELECT approvals.call_id FROM approvals JOIN tool_calls ON tool_calls.id = approvals.call_id "
-    f"{_OF_TURN.format(table='tool_calls')} WHERE {_OPEN_APPROVAL} AND runs.todo_id = :todo_id "
+    f"{_OF_TURN.format(table='tool_calls')} WHERE {OPEN_APPROVAL} AND runs.todo_id = :todo_id "
     f"UNION ALL SELECT todo_conditions.id FROM todo_conditions {_OF_TURN.format(table='todo_conditions')} "
     "WHERE todo_conditions.status = 'open' AND runs.todo_id = :todo_id "
     "UNION ALL SELECT id FROM escalations WHERE status <> 'answered' AND todo_id = :todo_id "
@@ -129,7 +128,7 @@ _ABOUT_TODO: Final = (
     "UNION ALL SELECT id FROM budget_stops WHERE ended_at IS NULL AND todo_id = :todo_id"
 )
 _FROM_CHAT: Final = (
-    f"SELECT call_id FROM approvals WHERE {_OPEN_APPROVAL} AND conversation_id = :conversation_id "
+    f"SELECT call_id FROM approvals WHERE {OPEN_APPROVAL} AND conversation_id = :conversation_id "
     "UNION ALL SELECT id FROM todo_conditions WHERE status = 'open' AND conversation_id = :conversation_id "
     "UNION ALL SELECT id FROM runs WHERE status = 'failed' AND conversation_id = :conversation_id"
 )
@@ -150,6 +149,7 @@ count_open: Final = SelectAll[tuple[str, int]](
 # --- numbers ----------------------------------------------------------------------------------------------
 
 LOCK_NUMBERS: Final = Statement("SELECT number FROM inbox_requests WHERE number = 0", lock=WHOLE_ROW_LOCK)
+id_of_number: Final = SelectOne[str](first_column, "SELECT id FROM inbox_requests WHERE number = :number")
 newest_number: Final = SelectOne[int](first_column, "SELECT max(number) FROM inbox_requests")
 INSERT_NUMBER: Final = Statement(
     "INSERT INTO inbox_requests (number, id) VALUES (:number, :id) ON CONFLICT (id) DO NOTHING"
@@ -207,7 +207,7 @@ approvals: Final = RequestDetails(
     f"{columns((*StoredCall._fields, 'checksum'), of='tool_calls')}, {columns(StoredApproval._fields, of='approvals')} "
     f"{_NUMBERED.format(table='approvals', id='call_id')} JOIN tool_calls ON tool_calls.id = approvals.call_id "
     f"LEFT JOIN turns ON turns.id = tool_calls.turn_id {_PLACE} "
-    f"WHERE {_IN_RANGE} AND {_OPEN_APPROVAL}",
+    f"WHERE {_IN_RANGE} AND {OPEN_APPROVAL}",
 )
 conditions: Final = RequestDetails[tuple[str, str, RequestRow]](
     lambda row: (row[0], row[1], RequestRow._make(row[2:])),

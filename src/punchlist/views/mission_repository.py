@@ -12,7 +12,7 @@ from punchlist.plan.lifecycle import OPEN
 from punchlist.runs.model import Run, RunKind, from_row
 from punchlist.storage.statements import SelectAll, SelectOne, columns, first_column, literals
 from punchlist.storage.store import Transaction
-from punchlist.toolcalls.lifecycle import OPEN_APPROVALS
+from punchlist.toolcalls.repository import OPEN_APPROVAL
 
 # --- the board --------------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ agent_requests: Final = SelectAll(
     "SELECT 'approval' AS kind, approvals.call_id AS id, runs.id AS run_id, runs.todo_id, turns.agent_id, "
     "approvals.question, approvals.asked_at AS asked_at FROM approvals "
     "JOIN tool_calls ON tool_calls.id = approvals.call_id JOIN turns ON turns.id = tool_calls.turn_id "
-    f"{_OF_RUN} WHERE approvals.status IN ({literals(sorted(OPEN_APPROVALS))}) "
+    f"{_OF_RUN} WHERE {OPEN_APPROVAL} "
     "UNION ALL SELECT 'question', todo_conditions.id, runs.id, runs.todo_id, turns.agent_id, "
     "todo_conditions.subject, todo_conditions.created_at FROM todo_conditions "
     "JOIN turn_todos ON turn_todos.id = todo_conditions.todo_id "

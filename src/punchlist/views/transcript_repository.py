@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from punchlist.conversations.model import Conversation, Message
 from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.storage.statements import SelectAll, SelectOne, columns, first_column, literals
-from punchlist.toolcalls.lifecycle import OPEN_APPROVALS
+from punchlist.toolcalls.repository import OPEN_APPROVAL
 
 MAX_RESULT: Final = 4_000
 MAX_ARGUMENTS: Final = 40_000
@@ -109,8 +109,7 @@ plan_in_progress: Final = SelectOne[str](
 )
 waiting_approvals: Final = SelectOne[int](
     first_column,
-    f"SELECT count(*) FROM approvals WHERE conversation_id = :conversation_id "
-    f"AND status IN ({literals(sorted(OPEN_APPROVALS))})",
+    f"SELECT count(*) FROM approvals WHERE conversation_id = :conversation_id AND {OPEN_APPROVAL}",
 )
 queued_count: Final = SelectOne[int](
     first_column,

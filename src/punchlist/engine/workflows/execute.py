@@ -11,10 +11,11 @@ released or expires, the run claims the todo.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from typing import Final, TypedDict
+from functools import partial
+from typing import Final, NotRequired, TypedDict
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import LEAD, OWNER
@@ -46,41 +47,39 @@ from punchlist.storage.async_bridge import run_in_thread
 MAX_FOLLOW_UPS: Final = 10
 """How often an owner gets the results of its delegations within one round. Later ones are for the review."""
 
+_HOW_ENDED: Final = {RunStatus.STOPPED: "was stopped", RunStatus.FAILED: "failed"}
+
 
 class _TodoState(TypedDict):
     """A todo's status and the owner's prompt, as a step stores them."""
 
     status: str
     text: str
+    delegations: NotRequired[list[str]]
+    """Ids of the delegations whose results are part of the prompt."""
+
+
+_DelegationResult = tuple[str, str, str]
+"""The id of an asynchronous delegation, its agent and its result, as a step stores them."""
 
 
 async def execute(run: Run, context: WorkflowContext) -> str:
     mission, pillar = await context.mission(run), await context.pillar(run)
-    delegations: set[str] = set()
     rounds = policy_of(mission).max_reviews + 1
     for number in range(1, rounds + 1):
         todo = await _read_todo(run, context, number)
         if todo["status"] not in OPEN:
             return f"The todo was {todo['status']}."
         claim = await context.step(f"hold.{number}", lambda: claim_todo(run, context, mission))
-        report, turn_id = claim["report"], None
+        report, first_turn = claim["report"], None
+        late: list[str] = []
         if report is None and claim["fence"] is None:
             return "The todo has ended meanwhile."
         if report is None:
             async with keep_renewed(run, context, claim["fence"]):
-                report, turn_id = await _work(run, context, f"{number}", mission, pillar, todo["text"])
-                for more in range(1, MAX_FOLLOW_UPS + 2):
-                    results = await _await_delegations(run, context, f"{number}.{more}", delegations)
-                    if not results:
-                        break
-                    if more > MAX_FOLLOW_UPS:
-                        # No review while delegated work runs, and no further turn.
-                        report = prompts.report_with_results(report, results)
-                        break
-                    request = await _results_request(run, context, results, last=more == MAX_FOLLOW_UPS)
-                    report, turn_id = await _work(run, context, f"{number}.{more}", mission, pillar, request)
-        review = await _review(run, context, number, mission, pillar, report, turn_id)
-        status = await context.step(f"seen.{number}", lambda: _status(run, context))
+                report, first_turn, late = await _work_round(run, context, number, mission, pillar, todo)
+        review = await _review(run, context, number, mission, pillar, report, first_turn)
+        status = await context.step(f"seen.{number}", partial(_after_review, run, context, late))
         if status not in OPEN:
             return f"The todo is {status}."
         feedback = review["text"] or review["why"]
@@ -108,12 +107,16 @@ async def _read_todo(run: Run, context: WorkflowContext, number: int) -> _TodoSt
     async def read() -> _TodoState:
         todo = await _todo(run, context)
         about = await context.call(todo_context, context.services.store, todo)
-        request = prompts.delegation_text(todo, about)
+        # Left by an earlier run. Those that are not finished follow when they are.
+        found = [_delegation_result(one) for one in await context.call(_delegations, run, context) if _has_ended(one)]
+        results = [(agent, text) for _, agent, text in found]
         messages = await context.call(context.services.mission_todos.messages, todo.id)
         feedback = [message.text for message in messages if message.kind == NoticeKind.TODO_FEEDBACK]
         if feedback:
-            request = prompts.feedback_text(todo, feedback[-1], feedback[:-1], about)
-        return {"status": todo.status.value, "text": request}
+            request = prompts.feedback_text(todo, feedback[-1], feedback[:-1], about, results)
+        else:
+            request = prompts.delegation_text(todo, about, results)
+        return {"status": todo.status.value, "text": request, "delegations": [id for id, _, _ in found]}
 
     return await context.step(f"look.{number}", read)
 
@@ -128,25 +131,53 @@ async def _todo(run: Run, context: WorkflowContext) -> MissionTodo:
     return await context.call(context.services.mission_todos.get, str(run.todo_id))
 
 
-async def _status(run: Run, context: WorkflowContext) -> str:
+async def _after_review(run: Run, context: WorkflowContext, late: Sequence[str]) -> str:
+    await context.call(context.queue.mark_delivered, run.id, late)
     return (await _todo(run, context)).status.value
 
 
-async def _await_delegations(run: Run, context: WorkflowContext, key: str, seen: set[str]) -> list[tuple[str, str]]:
-    """Wait for the asynchronous delegations of the todo. Returns the agents and results of those not in `seen`."""
+async def _work_round(
+    run: Run, context: WorkflowContext, number: int, mission: Mission, pillar: Pillar, todo: _TodoState
+) -> tuple[str, str, list[str]]:
+    """The owner's turns of a round: until it has reported and its delegated work has ended.
 
-    async def wait() -> list[tuple[str, str, str]] | None:
+    Returns the last report, the id of the first turn, with which the record of the round begins, and the ids of the
+    delegations whose results only the review gets.
+    """
+    ids = todo.get("delegations", [])
+    report, first_turn = await _work(run, context, f"{number}", mission, pillar, todo["text"], ids)
+    delivered = set(ids)
+    for more in range(1, MAX_FOLLOW_UPS + 2):
+        found = await _await_delegations(run, context, f"{number}.{more}", delivered)
+        ids, results = [id for id, _, _ in found], [(agent, text) for _, agent, text in found]
+        if not results:
+            break
+        if more > MAX_FOLLOW_UPS:
+            # No review while delegated work runs, and no further turn.
+            return prompts.report_with_results(report, results), first_turn, ids
+        request = await _results_request(run, context, results, last=more == MAX_FOLLOW_UPS)
+        report, _ = await _work(run, context, f"{number}.{more}", mission, pillar, request, ids)
+        delivered.update(ids)
+    return report, first_turn, []
+
+
+async def _await_delegations(
+    run: Run, context: WorkflowContext, key: str, delivered: Collection[str]
+) -> list[_DelegationResult]:
+    """Wait for the asynchronous delegations of the todo. Returns the results that its owner has not got yet."""
+
+    async def wait() -> list[_DelegationResult] | None:
         while True:
             try:
                 now = await context.turns.check_requests(run)
             except RunStopped:
                 # A replayed step would raise another exception type, so the step returns a value.
                 return None
-            delegated = [one for one in await context.call(_delegations, run, context) if one.id not in seen]
-            unfinished = [one for one in delegated if one.status in OPEN_RUN or _is_retried(one)]
+            delegated = [one for one in await context.call(_delegations, run, context) if one.id not in delivered]
+            unfinished = [one for one in delegated if not _has_ended(one)]
             if not unfinished:
                 if await context.wake(now, "the results have arrived"):
-                    return [(one.id, one.agent, one.result or f"It {one.status}: {one.why}") for one in delegated]
+                    return [_delegation_result(one) for one in delegated]
             elif now.status is RunStatus.RUNNING:
                 agents = ", ".join(sorted(one.agent for one in unfinished))
                 await context.call(context.queue.wait, run.id, f"{DELEGATED_WORK} ({agents})")
@@ -155,24 +186,40 @@ async def _await_delegations(run: Run, context: WorkflowContext, key: str, seen:
     results = await context.step(f"results.{key}", wait)
     if results is None:
         raise RunStopped
-    seen.update(id for id, _, _ in results)
-    return [(agent, text) for _, agent, text in results]
+    return results
 
 
-def _is_retried(run: Run) -> bool:
-    return run.status is RunStatus.FAILED and is_retried(run.kind, run.why, run.leg)
+def _has_ended(run: Run) -> bool:
+    """Whether a delegation has its last result: a failed one may be retried."""
+    retried = run.status is RunStatus.FAILED and is_retried(run.kind, run.why, run.leg)
+    return run.status not in OPEN_RUN and not retried
+
+
+def _delegation_result(run: Run) -> _DelegationResult:
+    return run.id, run.agent, run.result or f"It {_HOW_ENDED.get(run.status, 'ended')}: {run.why}"
 
 
 def _delegations(run: Run, context: WorkflowContext) -> list[Run]:
-    """Since this run began: earlier ones were reported to an earlier run."""
+    """The delegations of the todo whose results no run has delivered, oldest first. An earlier run that was stopped or
+    failed can have left some."""
     found = context.services.runs.for_todo(str(run.todo_id))
-    return [one for one in reversed(found) if one.kind is RunKind.DELEGATE and one.created_at >= run.created_at]
+    return [one for one in reversed(found) if one.kind is RunKind.DELEGATE and one.delivered_to is None]
 
 
 async def _work(
-    run: Run, context: WorkflowContext, number: str, mission: Mission, pillar: Pillar, request: str
+    run: Run,
+    context: WorkflowContext,
+    number: str,
+    mission: Mission,
+    pillar: Pillar,
+    request: str,
+    delegations: Sequence[str],
 ) -> tuple[str, str]:
-    """Run the owner's turn and post its report. Returns the report and the turn's id."""
+    """Run the owner's turn and post its report. Returns the report and the turn's id.
+
+    The request has the results of `delegations`. They are delivered when the turn has ended: one that is stopped is
+    followed by another run, whose owner gets them again.
+    """
     todos, todo_id, chat = context.services.mission_todos, str(run.todo_id), pillar.todo_conversation_id
     message = NewMessage("user", NoticeKind.TODO_DELEGATION.value, request)
     key, owner = f"work.{number}", context.agent(OWNER)
@@ -181,6 +228,7 @@ async def _work(
 
     async def worked() -> None:
         await context.call(todos.record_work, context.scope(run), todo_id)
+        await context.call(context.queue.mark_delivered, run.id, delegations)
 
     await context.step(f"worked.{number}", worked)
     report = report_text(result)
@@ -197,7 +245,7 @@ async def _review(
     mission: Mission,
     pillar: Pillar,
     report: str,
-    turn_id: str | None,
+    first_turn: str | None,
 ) -> StepResult:
     async def run_check() -> str:
         todo = await _todo(run, context)
@@ -207,7 +255,7 @@ async def _review(
             result = await run_in_thread(context.services.checks.run, context.scope(run), todo)
             check = f"{'passed' if result.passed else 'did not pass'}. {result.detail}"
         services = context.services
-        record = await context.call(read_review_record, services.store, todo.id, turn_id)
+        record = await context.call(read_review_record, services.store, todo.id, first_turn)
         about = await context.call(todo_context, services.store, todo)
         metrics = await context.call(services.briefing.metrics_of, mission, pillar)
         return prompts.review_prompt(todo, report, check, record, context=about, metrics=metrics)
@@ -232,11 +280,17 @@ def _with_heading(run: Run, number: int, text: str) -> str:
 
 
 async def delegate(run: Run, context: WorkflowContext) -> str:
-    """A worker agent's turn, whose result is posted to the chat it came from (M9)."""
+    """A worker agent's turn, whose result is posted to the chat it came from (M9).
+
+    The mode, budgets and directives of the mission hold for it as for the agent that delegated.
+    """
+    mission = await context.mission(run) if run.mission_id is not None else None
+    pillar = await context.pillar(run) if run.pillar_id is not None else None
     # A worker gets neither the plan tools nor the delegate tool of the agent that delegated to it.
     worker = replace(context.agent(run.agent), role=Role.WORKER)
     request = NewMessage("user", "text", run.parameters["mission"])
-    result = await context.turns.run(run, TurnTask("work", worker, request, run.conversation_id))
+    task = TurnTask("work", worker, request, run.conversation_id, mission, pillar, run.todo_id)
+    result = await context.turns.run(run, task)
     kind = NoticeKind.WORKER_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
     text = report_text(result)
     heading = f"[{run.agent}, run {run.workflow_id}]"

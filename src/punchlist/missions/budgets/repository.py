@@ -14,6 +14,8 @@ class Spend(NamedTuple):
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float = 0.0
+    unpriced: int = 0
+    """Requests to models whose price is unknown."""
 
     @property
     def tokens(self) -> int:
@@ -25,6 +27,7 @@ class Spend(NamedTuple):
             self.input_tokens - other.input_tokens,
             self.output_tokens - other.output_tokens,
             self.cost - other.cost,
+            self.unpriced - other.unpriced,
         )
 
 
@@ -41,20 +44,21 @@ class BudgetStop(NamedTuple):
 
 _SUMS: Final = (
     "SELECT coalesce(sum(requests), 0), coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), "
-    "coalesce(sum(cost), 0) FROM mission_spend"
+    "coalesce(sum(cost), 0), coalesce(sum(unpriced), 0) FROM mission_spend"
 )
 
 
-def _spend(row: tuple[int, int, int, float]) -> Spend:
-    return Spend(int(row[0]), int(row[1]), int(row[2]), float(row[3]))
+def _spend(row: tuple[int, int, int, float, int]) -> Spend:
+    return Spend(int(row[0]), int(row[1]), int(row[2]), float(row[3]), int(row[4]))
 
 
 ADD_SPEND: Final = Statement(
-    "INSERT INTO mission_spend (mission_id, day, todo_id, requests, input_tokens, output_tokens, cost) "
-    "VALUES (:mission_id, :day, :todo_id, :requests, :input_tokens, :output_tokens, :cost) "
+    "INSERT INTO mission_spend (mission_id, day, todo_id, requests, input_tokens, output_tokens, cost, unpriced) "
+    "VALUES (:mission_id, :day, :todo_id, :requests, :input_tokens, :output_tokens, :cost, :unpriced) "
     "ON CONFLICT (mission_id, day, todo_id) DO UPDATE SET requests = mission_spend.requests + excluded.requests, "
     "input_tokens = mission_spend.input_tokens + excluded.input_tokens, "
-    "output_tokens = mission_spend.output_tokens + excluded.output_tokens, cost = mission_spend.cost + excluded.cost"
+    "output_tokens = mission_spend.output_tokens + excluded.output_tokens, cost = mission_spend.cost + excluded.cost, "
+    "unpriced = mission_spend.unpriced + excluded.unpriced"
 )
 spend_of_day: Final = SelectOne(_spend, f"{_SUMS} WHERE mission_id = :mission_id AND day = :day")
 spend_of_todo: Final = SelectOne(_spend, f"{_SUMS} WHERE todo_id = :todo_id")

@@ -8,6 +8,7 @@ from typing import Final
 
 from punchlist.checklist.render import width
 from punchlist.kernel.text import excerpt, visible
+from punchlist.missions.budgets.repository import Spend
 from punchlist.missions.budgets.service import limit_lines
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.metrics.service import MetricView
@@ -78,9 +79,18 @@ def health_lines(health: MissionHealth) -> Iterator[str]:
     yield f"workers  {health.workers} alive{last}"
     spent, limits = health.today, "; ".join(limit_lines(health.limits))
     if spent.requests or limits:
-        used = f"{spent.requests} requests, {spent.tokens:,} tokens, ${spent.cost:.2f}"
+        used = f"{spent.requests} requests, {spent.tokens:,} tokens, {_cost(spent)}"
         yield f"today    {used}{f' (limits: {limits})' if limits else ''}"
     yield from (f"! {visible(problem)}" for problem in health.problems)
+
+
+def _cost(spent: Spend) -> str:
+    """Without the requests whose price is unknown, which are counted."""
+    if not spent.unpriced:
+        return f"${spent.cost:.2f}"
+    if spent.unpriced >= spent.requests:
+        return "cost unknown"
+    return f"${spent.cost:.2f} and {spent.unpriced} requests at an unknown price"
 
 
 def _pillar_lines(board: MissionBoard, state: PillarState) -> Iterator[str]:

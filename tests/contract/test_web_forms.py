@@ -10,6 +10,7 @@ import pytest
 from tests.contract.missions import BUILD, FILE, SLUG
 from tests.contract.web import API, WebSite, opened
 
+from punchlist.conversations.model import Scope
 from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.todos.edits import EditedFields
@@ -74,3 +75,71 @@ def test_without_scripts_a_form_in_a_drawer_leads_back_to_its_board(site: WebSit
     assert led_to(f"{origin}{board}") == board
     for page in (f"{origin}/todos/{todo.id}", f"http://elsewhere.example{board}", f"{origin}/missions/{SLUG}/board"):
         assert led_to(page) == f"/todos/{todo.id}"
+
+
+# --- a mission from the form --------------------------------------------------------------------------------
+
+
+def _create(site: WebSite, **fields: str) -> str:
+    """The answer to the form of a new mission."""
+    csrf = site.http.get(f"{API}/me").json()["csrf"]
+    told = site.http.post("/missions", data={"csrf": csrf, **fields}, headers={"Accept": "application/json"}).json()
+    return str(told.get("detail") or told["to"])
+
+
+@pytest.mark.spec("M1", "M15")
+def test_a_mission_can_have_names_of_every_script(site: WebSite) -> None:
+    pillars = {"pillar-1": "Качество", "pillar-2": "Скорость", "pillar-3": "Bücher & Straßen"}
+    assert _create(site, name="Вторая", **pillars) == "/missions/mission"
+    assert _create(site, name="第三", **pillars) == "/missions/mission-2"
+    mission = site.services.missions.get("mission-2")
+    assert mission.name == "第三"
+    slugs = [state.pillar.slug for state in site.services.missions.pillars(mission)]
+    assert sorted(slugs) == ["bucher-strassen", "pillar", "pillar-2"]
+
+
+@pytest.mark.spec("M1", "M15")
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"goal-2": "Faster"}, "pillar-2: give the pillar a name, or empty its other fields"),
+        ({"target-1": "60"}, "metric-1: give the metric a name, or empty its other fields"),
+        ({"metric-1": "Build time"}, "target-1: a metric needs a target"),
+        ({"metric-1": "Build time", "target-1": "abc"}, "target-1: must be a number, got 'abc'"),
+        ({"metric-1": "Build time", "target-1": "6", "warning-1": "9x"}, "warning-1: must be a number, got '9x'"),
+        ({"backlogTodoLimit": "-1"}, "Backlog at most: must be a whole number"),
+        ({"name": "lost"}, "name: there is a mission “lost” already."),
+    ],
+)
+def test_the_form_of_a_mission_neither_drops_nor_invents_values(
+    site: WebSite, fields: dict[str, str], problem: str
+) -> None:
+    assert _create(site, name="Lost", **{"pillar-1": "Speed"}) == "/missions/lost"
+    assert _create(site, **{"name": "Found", "pillar-1": "Speed", **fields}).startswith(problem)
+    assert [mission.slug for mission in site.services.missions.list()] == ["lost"]
+
+
+@pytest.mark.spec("M15", "M7")
+def test_a_reading_that_is_no_number_names_its_field(site: WebSite) -> None:
+    assert _create(site, name="Docs", **{"pillar-1": "Speed", "metric-1": "Build", "target-1": "6"}) == "/missions/docs"
+    csrf = site.http.get(f"{API}/me").json()["csrf"]
+    sent = site.http.post(
+        "/missions/docs/metrics/build",
+        data={"csrf": csrf, "value": "12x"},
+        headers={"Accept": "application/json"},
+    )
+    assert sent.json()["detail"] == "value: must be a number, got '12x'"
+
+
+@pytest.mark.spec("M15", "T15")
+def test_the_page_of_a_turn_begins_with_what_it_used(site: WebSite) -> None:
+    conversations = site.services.conversations
+    scope = Scope("talk", Actor(Role.SUPERVISOR, "supervisor"))
+    turn = conversations.begin_turn(scope, reason="test")
+    conversations.end_turn(scope, reason="stalled: no progress in 3 continuations")
+    text = site.http.get(f"/turns/{turn.id}").text
+    assert "Turn of" in text
+    for label in ("Agent", "Calls", "Model requests", "Tokens", "Cost", "Worked", "Elapsed"):
+        assert f">{label}</span>" in text
+    assert ">stalled</span>" in text
+    assert "no progress in 3 continuations" in text

@@ -28,8 +28,11 @@ class UsageSoFar(NamedTuple):
 
 def usage_so_far(tx: Transaction, turn: StoredTurn) -> UsageSoFar:
     """Of an open turn and its workers; nothing if it has ended."""
-    if not turn.open:
-        return UsageSoFar()
+    return usage_of(tx, turn) if turn.open else UsageSoFar()
+
+
+def usage_of(tx: Transaction, turn: StoredTurn) -> UsageSoFar:
+    """Of a turn and its workers, from its status and its calls."""
     status = find_status(tx, turn.id)
     turns = conversation_repository.with_child_turns(tx, turn)
     seconds = _busy_seconds([each for one in turns for each in call_intervals(tx, one.id)], tx.now())

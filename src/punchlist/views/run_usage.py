@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from punchlist.conversations import repository as conversation_repository
-from punchlist.conversations.turn_usage import UsageSoFar, usage_so_far
+from punchlist.conversations.model import StoredTurn
+from punchlist.conversations.status_repository import find_status
+from punchlist.conversations.turn_usage import UsageSoFar, usage_of, usage_so_far
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.runs.model import Run
 from punchlist.storage.store import Store, Transaction
@@ -26,6 +28,22 @@ def read_figures(store: Store, runs: Iterable[Run]) -> dict[str, RunFigures]:
     """By the ids of the runs."""
     with store.read() as tx:
         return {run.id: _figures(tx, run) for run in runs}
+
+
+class TurnSummary(NamedTuple):
+    figures: RunFigures
+    model: str
+    """Empty if its agent has reported none, as a third-party agent."""
+    mode: str
+
+
+def read_turn_summary(store: Store, turn: StoredTurn) -> TurnSummary:
+    """Of one turn with its workers."""
+    with store.read() as tx:
+        status = find_status(tx, turn.id)
+        elapsed = parse_timestamp(turn.ended_at or tx.now()) - parse_timestamp(turn.started_at)
+        figures = RunFigures(*usage_of(tx, turn), max(elapsed.total_seconds(), 0.0))
+    return TurnSummary(figures, status.model if status else "", status.mode if status else "")
 
 
 def _figures(tx: Transaction, run: Run) -> RunFigures:

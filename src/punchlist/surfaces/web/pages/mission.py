@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.text import excerpt
+from punchlist.surfaces.web.pages.mission_edits import number_in
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.surfaces.web.pages.run_titles import RunTitles
 from punchlist.surfaces.web.pages.turns import lacks_worker_for_model
@@ -86,9 +87,7 @@ def decide_recommendation(request: PageRequest) -> Redirect:
 
 
 def record_reading(request: PageRequest) -> Redirect:
-    from punchlist.missions.metrics.status import parse_number
-
     slug, metric = request.parameters["mission"], request.parameters["metric"]
-    value = parse_number(request.posted("value"))
+    value = number_in("value", request.posted("value"))
     request.services.metrics.record(request.scope(), slug, metric, value, note=request.posted("note"))
     return Redirect(f"/missions/{slug}", "Recorded.")

@@ -27,13 +27,13 @@ def edit_mission(config: Config, fields: Fields) -> Config:
     changed = deepcopy(config)
     changed["name"], changed["description"] = fields["name"], fields["description"]
     for name, part in _WHOLE.items():
-        changed[part][name] = _number(name, fields[name], whole=True)
+        changed[part][name] = number_in(name, fields[name], whole=True)
     changed["cadence"] = {"timezone": fields["timezone"]} | ({"cron": fields["cron"]} if fields["cron"] else {})
     limits = changed.setdefault("limits", {})
     for name in _OPTIONAL:
         limits.pop(name, None)
         if fields[name]:
-            limits[name] = _number(name, fields[name], whole=name.startswith("tokens"))
+            limits[name] = number_in(name, fields[name], whole=name.startswith("tokens"))
     return changed
 
 
@@ -61,11 +61,11 @@ def edit_metric(config: Config, fields: Fields) -> Config:
     values: dict[str, Any] = {
         "name": fields["name"],
         "unit": fields["unit"],
-        "target": _number("target", fields["target"]),
+        "target": number_in("target", fields["target"]),
         "direction": fields["direction"],
     }
     if fields["warning"]:
-        values["warning"] = _number("warning", fields["warning"])
+        values["warning"] = number_in("warning", fields["warning"])
     if fields.get("slug"):
         metric = _metric(changed, fields)
         metric.pop("warning", None)
@@ -105,7 +105,8 @@ def _metric(config: Config, fields: Fields) -> Config:
     return found
 
 
-def _number(name: str, text: str, *, whole: bool = False) -> float | int:
+def number_in(name: str, text: str, *, whole: bool = False) -> float | int:
+    """The number in a field; `name` is the field's name or label."""
     try:
         number = parse_number(text)
     except InvalidInput:

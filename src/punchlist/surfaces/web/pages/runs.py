@@ -10,11 +10,12 @@ from punchlist.errors import InvalidInput
 from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.surfaces.web.pages import plots
 from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments
+from punchlist.surfaces.web.pages.names import agent_name
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.run_titles import RunTitles
 from punchlist.views.conversations import read_title
 from punchlist.views.run_timeline import RunTimeline, TimelinePage, TimelineStep, read_timeline, read_turn_timeline
-from punchlist.views.run_usage import read_figures
+from punchlist.views.run_usage import read_figures, read_turn_summary
 from punchlist.views.runs import read_runs
 
 PAGE: Final = 100
@@ -81,13 +82,14 @@ def turn(request: PageRequest) -> Page:
         "turn": found,
         "conversation": conversation,
         "name": read_title(services.store, conversation),
+        "summary": read_turn_summary(services.store, found),
         "timeline": timeline,
         "rows": _rows(timeline),
         "strip": plots.strip(timeline.bins),
         "failed_only": failed_only,
         "links": _links(request, timeline),
     }
-    return Page("turn.html", f"Turn of {found.agent_id}", values, section="conversations")
+    return Page("turn.html", f"Turn of {agent_name(found.agent_id)}", values, section="conversations")
 
 
 def _rows(timeline: RunTimeline) -> list[dict[str, Any]]:

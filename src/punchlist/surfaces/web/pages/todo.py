@@ -176,4 +176,10 @@ def _check_text(todo: MissionTodo) -> str:
     if "metric" in check:
         level = f"at most {check['atMost']}" if "atMost" in check else f"at least {check.get('atLeast')}"
         return f"{check['metric']}: {level}"
+    if "file" in check:
+        return (
+            f"{check['file']} contains “{check['contains']}”"
+            if check.get("contains")
+            else f"{check['file']} is not empty"
+        )
     return str(check.get("name", todo.completion_check))

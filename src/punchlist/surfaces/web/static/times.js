@@ -37,6 +37,12 @@ export function showTimes(part, kind = "") {
   }
 }
 
+// A form whose time zone was not chosen yet starts with that of the browser.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+for (const field of document.querySelectorAll("input[data-time-zone]")) {
+  if (zone && field.value === field.defaultValue) field.value = field.defaultValue = zone;
+}
+
 showTimes(document);
 setInterval(() => showTimes(document, "ago"), 20000);
 setInterval(() => showTimes(document, "since"), 1000);

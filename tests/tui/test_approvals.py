@@ -150,6 +150,8 @@ async def test_a_person_who_types_a_sentence_answers_no_question(
     services: Services, project: Path, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EDITOR", "false")
+    # The keys of a person come faster than those of a test on a busy machine.
+    monkeypatch.setattr(ApprovalPanel, "text_seconds", 5.0)
     async with opened(services, rehearsal(project, CALL, {"text": "Done."}), goal="Build.") as stage:
         await stage.asked_for("run_command")
         await stage.type(sentence)

@@ -94,6 +94,7 @@ class ApprovalPanel(Vertical, can_focus=True):
             self.why = why
 
     arm_seconds: ClassVar[float] = ARM_SECONDS
+    text_seconds: ClassVar[float] = TEXT_SECONDS
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -272,7 +273,7 @@ class ApprovalPanel(Vertical, can_focus=True):
         self._keys.hold(letter, answer, at, confirm=confirm)
         self._draw_keys()
         if not confirm:
-            self._held = self.set_timer(TEXT_SECONDS, self._answer_held)
+            self._held = self.set_timer(self.text_seconds, self._answer_held)
 
     def _answer_held(self) -> None:
         answer = self._keys.answer

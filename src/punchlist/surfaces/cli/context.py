@@ -30,6 +30,7 @@ SessionOption = Annotated[
     typer.Option("--session", "-s", metavar="ID", help="The session to use. Default: the one last used here."),
 ]
 ReasonOption = Annotated[str | None, typer.Option("--why", metavar="TEXT", help="A reason for the event log.")]
+MODEL_VARIABLE: Final = "PUNCHLIST_MODEL"
 NARROW: Final = 60
 """Below this width the first column of a help table gets a third of the line."""
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Show every change until Ctrl-C.")]
@@ -194,10 +195,13 @@ def supports_color(stream: TextIO | None = None) -> bool:
 
 def warn_untrusted(services: Services, *more: str) -> None:
     """Name the untrusted settings that this command leaves out."""
-    untrusted = (*services.settings.untrusted, *services.tool_settings.untrusted_requests, *more)
+    settings = services.settings
+    has_files = settings.project is not None or settings.user is not None
+    requests = services.tool_settings.untrusted_requests if has_files else ()
+    untrusted = (*settings.untrusted, *requests, *more)
     if untrusted:
         others = f" and {len(untrusted) - 1} more" if len(untrusted) > 1 else ""
-        file = services.settings.project.path.name if services.settings.project else "a file"
+        file = settings.project.path.name if settings.project else "a file"
         echo_error(
             f"{file} contains settings that you have not trusted ({visible_block(untrusted[0])}{others}). They are "
             "ignored. `punchlist trust` shows them and asks."

@@ -25,7 +25,7 @@ punchlist --help      list all commands"""
 
 def open_or_print_overview(cli: CliContext) -> None:
     from punchlist.surfaces.cli.agent_guard import agent_evidence
-    from punchlist.surfaces.cli.chat import has_terminal, open_home
+    from punchlist.surfaces.cli.open_application import has_terminal, open_home
 
     missing = open_home(cli) if has_terminal() and agent_evidence() is None else None
     if not has_terminal() or missing is not None or agent_evidence() is not None:
@@ -48,7 +48,7 @@ def print_overview(cli: CliContext) -> None:
 
 
 def _has_database(services: Services) -> bool:
-    from punchlist.storage.open import parse_database_url
+    from punchlist.storage.database_url import parse_database_url
 
     file = parse_database_url(services.settings.database).file
     return file is None or file.exists()

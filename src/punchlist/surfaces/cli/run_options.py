@@ -11,6 +11,7 @@ import typer
 
 from punchlist.config import CONTINUATIONS, CONTINUES
 from punchlist.kernel.text import raw_problem
+from punchlist.surfaces.cli.context import MODEL_VARIABLE
 from punchlist.surfaces.cli.offered_lists import OfferedLists
 
 MAX_GOAL_LENGTH: Final = 500_000
@@ -34,7 +35,6 @@ ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue the interrupted or waiting turn of the session.")
 ]
 QueuedOption = Annotated[bool, typer.Option("--queued", help="Deliver the next queued message of the session.")]
-MODEL_VARIABLE: Final = "PUNCHLIST_MODEL"
 ModelOption = Annotated[
     str | None, typer.Option("--model", "-m", envvar=MODEL_VARIABLE, metavar="NAME", help="The model to use.")
 ]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.composer import Composer
     from punchlist.surfaces.tui.conversation_screen import ConversationScreen
     from punchlist.surfaces.tui.entries import CallEntry
+    from punchlist.surfaces.tui.peek import Peek
     from punchlist.surfaces.tui.screen_state import ConversationState, HomeRow, PendingApproval
     from punchlist.surfaces.tui.slash_commands.model import DialogName, SlashContext
     from punchlist.surfaces.tui.slash_commands.registry import SlashRegistry
@@ -63,7 +64,7 @@ def _slash_provider() -> type[Provider]:
 
 def import_the_rest() -> None:
     """Import what the application needs after its first frame."""
-    for name in ("backend", "conversation_screen", "slash_results", "slash_commands.builtin"):
+    for name in ("backend", "conversation_screen", "peek", "slash_results", "slash_commands.builtin"):
         import_module(f"punchlist.surfaces.tui.{name}")
 
 
@@ -83,6 +84,10 @@ class PunchlistApp(TerminalApp):
         """`session` opens a conversation, with a `goal` to begin with; otherwise the application begins on Home."""
         # Without this, Textual replaces colours by shades of grey.
         super().__init__(ansi_color=True if os.environ.get(NO_COLOR) else None)
+        # Before the styles are computed for the first time.
+        for theme in THEMES.values():
+            self.register_theme(theme)
+        self.theme = choose_theme(os.environ)
         self.backend: Backend
         self.is_ready = False
         """Whether there is a backend."""
@@ -95,9 +100,6 @@ class PunchlistApp(TerminalApp):
         self._slash_commands: SlashRegistry | None = None
 
     def on_mount(self) -> None:
-        for theme in THEMES.values():
-            self.register_theme(theme)
-        self.theme = choose_theme(os.environ)
         if self.reduced_motion:
             self.animation_level = "none"
         self.push_screen(HomeScreen())
@@ -309,6 +311,11 @@ class PunchlistApp(TerminalApp):
         )
         history = PromptHistory.of_project(backend.services.workspace, os.environ)
         return Composer(source, history, id="composer")
+
+    def make_peek(self) -> Peek:
+        from punchlist.surfaces.tui.peek import Peek
+
+        return Peek(id="peek")
 
     def run_slash(self, session: str, line: str) -> None:
         from punchlist.surfaces.tui.slash_results import SlashResults

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -12,15 +12,17 @@ from textual.content import Content
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 
-from punchlist.surfaces.tui.approval_panel import ApprovalPanel
 from punchlist.surfaces.tui.data_screen import DataScreen
 from punchlist.surfaces.tui.display_text import assemble
 from punchlist.surfaces.tui.home_lines import group_line, row_lines
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
-from punchlist.surfaces.tui.peek import Peek
 from punchlist.surfaces.tui.refresh import Refresh
 from punchlist.surfaces.tui.screen_state import GROUPS, HomeRow, HomeState
 from punchlist.surfaces.tui.too_small import TooSmall, is_too_small
+
+if TYPE_CHECKING:
+    from punchlist.surfaces.tui.approval_panel import ApprovalPanel
+    from punchlist.surfaces.tui.peek import Peek
 
 NARROW = 100
 """Columns below which Peek is below the rows."""
@@ -53,6 +55,8 @@ class HomeScreen(DataScreen):
         self._state: HomeState | None = None
         self._refresh: Refresh[HomeState] | None = None
         self._error = ""
+        self._peek: Peek | None = None
+        """Made at its first use: the first frame does not need it."""
         self._left: str | None = None
         """The session of the conversation that was just left: its row is selected with the next load."""
 
@@ -61,7 +65,6 @@ class HomeScreen(DataScreen):
         yield Static(assemble(("punchlist", "bold $working"), ("  loading…", "$quiet")), id="home-title", markup=False)
         with Container(id="home-body"):
             yield HomeRows(id="rows", markup=False)
-            yield Peek(id="peek")
         yield Static(WELCOME, id="welcome", markup=False)
         yield Footer(show_command_palette=False, compact=True)
 
@@ -87,7 +90,7 @@ class HomeScreen(DataScreen):
         self.app.show_waiting(state.waiting)
         self.redraw()
         self._left = None
-        self.query_one(Peek).update(self.row, state)
+        self._update_peek()
 
     def _fail(self, message: str) -> None:
         self._error = message
@@ -147,39 +150,51 @@ class HomeScreen(DataScreen):
         self.set_class(event.size.width < NARROW, "-narrow")
         self.set_class(is_too_small(event.size), "-tiny")
         self.call_after_refresh(self.redraw)
+        if self._peek is not None and self._peek.is_mounted:
+            self.call_after_refresh(self._peek.fit)
 
     # --- what the person does --------------------------------------------------------------------------------------
 
     def on_option_list_option_highlighted(self, _: OptionList.OptionHighlighted) -> None:
-        if self._state is not None:
-            self.query_one(Peek).update(self.row, self._state)
+        self._update_peek()
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+    async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         if event.option_list.id == "rows":
-            self.action_open()
+            await self.action_open()
 
     def unavailable_reason(self, action: str) -> str | None:
         return "no row is selected" if action in ("open", "peek", "select") and self.row is None else None
 
-    def action_open(self) -> None:
+    async def action_open(self) -> None:
         row = self.row
         if row is not None and row.session is not None:
             self.app.open_conversation(row.session)
         elif row is not None:
-            self.action_peek()
+            await self.action_peek()
 
-    def action_peek(self) -> None:
-        peek = self.query_one(Peek)
+    async def action_peek(self) -> None:
         if self._state is None or self.row is None:
             return
+        if self._peek is None:
+            self._peek = self.app.make_peek()
+            await self.query_one("#home-body").mount(self._peek)
+        peek = self._peek
         if peek.has_class("-shown"):
-            peek.remove_class("-shown")
-            self.query_one("#rows").focus()
+            self._close_peek(peek)
         else:
             peek.add_class("-shown")
             peek.update(self.row, self._state)
             peek.focus_answer()
+            self.call_after_refresh(self.redraw)
+
+    def _close_peek(self, peek: Peek) -> None:
+        peek.remove_class("-shown")
+        self.query_one("#rows").focus()
         self.call_after_refresh(self.redraw)
+
+    def _update_peek(self) -> None:
+        if self._state is not None and self._peek is not None and self._peek.is_mounted:
+            self._peek.update(self.row, self._state)
 
     def action_new(self) -> None:
         self.app.open_conversation(None)
@@ -191,10 +206,10 @@ class HomeScreen(DataScreen):
         self.app.action_leave()
 
     def on_key(self, event: events.Key) -> None:
-        peek = self.query_one(Peek)
-        if event.key == "escape" and peek.has_class("-shown"):
+        peek = self._peek
+        if event.key == "escape" and peek is not None and peek.has_class("-shown"):
             event.stop()
-            self.action_peek()
+            self._close_peek(peek)
 
     def on_approval_panel_answered(self, event: ApprovalPanel.Answered) -> None:
         event.stop()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from punchlist.views.todos import TodoList
 
 PREVIEW = 8
-NARROW_SHARE = 0.6
+NARROW_SHARE = 0.75
 """Of the height, if it is below the rows; as in `app.tcss`."""
 
 
@@ -106,6 +106,10 @@ class Peek(Vertical):
         panel = self.query_one(TodoPanel)
         panel.set_class(bool(todos.items), "-shown")
         panel.show(todos)
+
+    def fit(self) -> None:
+        """The screen has another size."""
+        self.query_one(ApprovalPanel).fit()
 
     def focus_answer(self) -> None:
         """Focus what answers the row."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -151,6 +152,51 @@ def test_a_line_of_200_characters_is_judged_in_a_millisecond(workspace: Path) ->
     assert len(line) >= 200
     assert policy.decide(TOOL, {"line": line}).verdict is Verdict.ALLOW
     assert nominal_milliseconds(lambda: policy.decide(TOOL, {"line": line})) < 1
+
+
+HOSTILE: Final = {
+    "quoted texts": ("x{} ", "'b c' ", ""),
+    "pipes": ("a{}", "|a", ""),
+    "commands": ("a{};", "a;", ""),
+    "substitutions": ("a{} ", "$(a)", ""),
+    "substitutions in a text": ("x{} '", "$(a) ", "'"),
+    "words of a launcher": ("uv run a{} ", "a ", ""),
+    "programs of a launcher": ("uv run git{} ", "git ", ""),
+    "denied programs": ("uv run x{} ", "rm ", ""),
+    "denied programs in texts": ("x{} ", "'rm b' ", ""),
+    "denied programs in a text": ("x{} '", "rm;", "'"),
+    "texts of a launcher": ("ssh h{} ", "'uv a' ", ""),
+    "texts in a script": ("sh -c 'x{} ", '"a b" ', "'"),
+    "unknown texts": ("x{} ", "'$a b' ", ""),
+    "assigned texts": ("x{} ", "a=b=' ' ", ""),
+    "attached texts": ("x{} ", "-a' b' ", ""),
+    "paths": ("x{} ", "./a ", ""),
+    "paths in a text": ("x{} '", "./a;", "'"),
+    "wrappers": ("env x{} ", "env ", ""),
+    "wrappers of a denied program": ("env x{} ", "env rm ", ""),
+    "a here-document": ("x{} <<E\n", "a\n", "E\n"),
+    "a here-document with a denied program": ("x{} <<E\n", "rm\n", "E\n"),
+    "folders": ("cd a{};", "cd b;", ""),
+    "JSON": ('x -d \'{{"a{}": ', '["b", {"c": 1}], ', "1}'"),
+}
+"""Lines that are filled up to 200 characters: how they begin, what is repeated, how they end."""
+
+
+@pytest.mark.parametrize("shape", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_line_of_200_characters_is_judged_in_a_millisecond(
+    shape: tuple[str, str, str], workspace: Path
+) -> None:
+    beginning, repeated, end = shape
+    policy = policy_of(("deny rm -rf", "deny npm publish", "deny git push --force", "allow tool"), workspace)
+    numbers = itertools.count(100)
+
+    def judge() -> None:
+        # Each line is a new one, so that no cache knows it.
+        start = beginning.format(next(numbers))
+        line = start + repeated * ((200 - len(start) - len(end)) // len(repeated)) + end
+        policy.decide(TOOL, {"line": line})
+
+    assert nominal_milliseconds(judge) < 1
 
 
 def test_the_table_is_as_large_as_promised() -> None:

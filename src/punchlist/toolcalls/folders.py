@@ -73,6 +73,8 @@ class Folders:
                 self.certain = False
 
     def _add(self, path: str) -> None:
+        if len(self.known) > _MAX_FOLDERS:
+            return
         more = [self._paths.resolve(path, folder) for folder in self.known]
         self.known = list(dict.fromkeys([*self.known, *more]))
         self._resolved.clear()

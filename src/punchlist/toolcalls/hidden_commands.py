@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
-from punchlist.toolcalls.shell import SimpleCommand, parse
+from punchlist.toolcalls.shell import CommandLine, SimpleCommand, parse
 from punchlist.toolcalls.shell.inputs import reads_prose, takes_data
 from punchlist.toolcalls.shell.known_commands import is_known
 from punchlist.toolcalls.shell.programs import only_names_things, runs_arguments, runs_script, takes_commands
 from punchlist.toolcalls.shell.risky_arguments import is_sed, risky_argument, sed_scripts
+from punchlist.toolcalls.shell.wrappers import is_wrapper, words_not_read
 
 MAX_TEXT: Final = 20_000
 """The most characters of the arguments that are looked at; what is longer is a doubt."""
@@ -25,10 +26,11 @@ MAX_FOUND: Final = 8
 """The most texts, and places of a program, that are looked at in the arguments of a command; more are a doubt."""
 _META: Final = re.compile(r"[\s;&|()<>$`'\"\\]")
 _SPLITS: Final = re.compile(r"[\s;&|()<>`'\",\[\]{}\\]+")
-_SEPARATOR: Final = re.compile("[=:+]")
-_QUOTES: Final = re.compile(r"[\\'\"]")
+_SEPARATOR: Final = re.compile(r"=|[:+](?![\s/\"'\[{])")
+_QUOTES: Final = re.compile(r"\\\n|[\\'\"]")
+_STANDS_FOR_OTHERS: Final = re.compile(r"[$`*?\[{~/]")
 _EXPANSION: Final = re.compile(r"[$`]")
-_REMOTE_COMMAND: Final = re.compile("(?:ext|fd)::")
+_REMOTE_COMMAND: Final = re.compile("^(?:ext|fd)::", re.MULTILINE)
 _MAX_ASSIGNED: Final = 4
 
 
@@ -43,43 +45,53 @@ class HiddenCommands:
 
     def __init__(self, command: SimpleCommand, *, arguments: bool, texts: Sequence[str]) -> None:
         words = command.words
-        self._words = (*(words[1:] if arguments else ()), *command.values)
+        self._command = command
+        if arguments and is_wrapper(words[0]):
+            # The parser has read what it runs, but not the values of the variables that it sets.
+            arguments = False
+            self._words = (*(word for word in words[1:] if "=" in word), *command.values)
+        else:
+            self._words = (*(words_not_read(words) if arguments else ()), *command.values)
         self._texts = texts
         self.arguments = arguments
         """Whether its arguments are looked at."""
-        self._sed_scripts = sed_scripts(words) if arguments and words and is_sed(words) else []
-        self._found: dict[InnerCommand, None] = {}
         self._runs_arguments = arguments and bool(words) and runs_arguments(words)
-        self.is_clear = self._is_clear(command)
-        """Whether all that surely runs is known."""
-        if self.is_clear:
-            self._parse_all(bool(words) and takes_commands(words), fed=command.fed)
 
-    def _is_clear(self, command: SimpleCommand) -> bool:
-        if sum(map(len, (*self._words, *self._texts))) > MAX_TEXT or (self._runs_arguments and not command.complete):
-            return False
-        return not any(map(_REMOTE_COMMAND.match, self._words))
+        text = "\n".join((*self._words, *texts))
+        unknown = self._runs_arguments and not command.complete
+        self.is_too_much = unknown or len(text) > MAX_TEXT or _REMOTE_COMMAND.search(text) is not None
+        """Whether not all of it is known or can be looked at."""
+        self._letters = None if _STANDS_FOR_OTHERS.search(text) else _without_quotes(text).lower()
 
-    def _parse_all(self, are_commands: bool, *, fed: bool) -> None:
-        lines = dict.fromkeys(text for word in self._words if _META.search(word) for text in _lines_in(word))
-        if len(lines) > MAX_FOUND * (_MAX_ASSIGNED + 1):
-            self.is_clear = False
-            return
-        for text in lines:
-            self._parse(text, is_deep=are_commands)
-        for text in self._texts:
-            self._parse(text, is_deep=are_commands or fed)
-
-    def _parse(self, text: str, *, is_deep: bool) -> None:
-        found = parse(text)
-        self._found.update((InnerCommand(command, is_deep), None) for command in found.commands if command.words)
-        unknown = not all(command.words or command.complete for command in found.commands)
-        if self._runs_arguments and (unknown or (found.unclear and _EXPANSION.search(text))):
-            self.is_clear = False
+    def may_name(self, program: str) -> bool:
+        """False if no text has the letters of the program and none has a character that could stand for them."""
+        return self._letters is None or program in self._letters
 
     @property
-    def parsed(self) -> Iterator[InnerCommand]:
-        return iter(self._found)
+    def parsed(self) -> list[InnerCommand]:
+        """The commands in the texts."""
+        return self._parsed[0]
+
+    @property
+    def is_certain(self) -> bool:
+        """False if there are too many texts, or if it is not known what a text runs."""
+        return self._parsed[1]
+
+    @cached_property
+    def _parsed(self) -> tuple[list[InnerCommand], bool]:
+        lines = dict.fromkeys(text for word in self._words if _META.search(word) for text in _lines_in(word))
+        if len(lines) > MAX_FOUND * (_MAX_ASSIGNED + 1):
+            return [], False
+        are_commands = bool(self._command.words) and takes_commands(self._command.words)
+        found: dict[InnerCommand, None] = {}
+        certain = True
+        for texts, is_deep in ((lines, are_commands), (self._texts, are_commands or self._command.fed)):
+            for text in texts:
+                line = parse(text)
+                commands = dict.fromkeys(line.commands)
+                found.update((InnerCommand(each._replace(within=""), is_deep), None) for each in commands if each.words)
+                certain = certain and not (self._runs_arguments and _is_unknown(text, line))
+        return list(found), certain
 
     def mentions(self, program: str) -> Iterator[tuple[str, ...]]:
         """The words that follow the program in the texts, with it."""
@@ -91,16 +103,24 @@ class HiddenCommands:
         for text in self._texts:
             for found in pattern.finditer(text):
                 yield (program, *_split([text[found.end() :]]))
-        for script in map(_without_quotes, (*self._sed_scripts, *(self._texts if self._sed_scripts else ()))):
+        for script in self._sed_scripts:
             for found in _anywhere(program).finditer(script):
                 yield (program, *_split([script[found.end() :]]))
+
+    @cached_property
+    def _sed_scripts(self) -> list[str]:
+        words = self._command.words
+        if not words or not is_sed(words):
+            return []
+        scripts = sed_scripts(words) if self.arguments else []
+        return list(map(_without_quotes, (*scripts, *self._texts)))
 
 
 def hidden_commands(command: SimpleCommand) -> HiddenCommands | None:
     """None for a command that runs nothing that its arguments or its input name."""
     words = command.words
     only_names = bool(words) and only_names_things(words)
-    arguments = not only_names and (len(words) > 1 or not command.complete)
+    arguments = bool(words) and not only_names and (len(words) > 1 or not command.complete)
     if arguments and is_known(words) and risky_argument(words, 1) is None:
         arguments = False
     texts = command.texts
@@ -109,6 +129,12 @@ def hidden_commands(command: SimpleCommand) -> HiddenCommands | None:
     if not (arguments or texts or command.values):
         return None
     return HiddenCommands(command, arguments=arguments, texts=texts)
+
+
+def _is_unknown(text: str, line: CommandLine) -> bool:
+    """Whether a text runs something that is not known before it runs."""
+    unknown = any(not command.words and not command.complete for command in line.commands)
+    return unknown or (line.unclear is not None and _EXPANSION.search(text) is not None)
 
 
 def _lines_in(word: str) -> Iterator[str]:

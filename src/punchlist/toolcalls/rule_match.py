@@ -52,6 +52,9 @@ class CommandInLine:
         self.paths = paths
         self._others = others
         self._expanded: ExpandedCommand | None = None
+        self._hides: dict[tuple[tuple[str, ...], str | None, int], bool] = {}
+        self._letter = _only_letter(command.words)
+        self._results: dict[tuple[tuple[str, ...], str | None], bool | None] = {}
 
     @cached_property
     def scope(self) -> str:
@@ -102,14 +105,32 @@ class CommandInLine:
 
     def may_be(self, words: tuple[str, ...], folder: str | None) -> bool | None:
         """Whether a command is one that these words mean; None when that is not certain."""
+        if self._is_surely_not(words[0]):
+            return False
         found = self._is(words, folder)
         return None if found is False and self._may_hide(words, folder) else found
 
+    def _is_surely_not(self, wanted: str) -> bool:
+        """Whether a look at the letters is enough: most commands have none of a rule's program."""
+        if self._letter is None or "/" in wanted or wanted[:1].lower() == self._letter:
+            return False
+        return (hidden := self._hidden) is None or (not hidden.is_too_much and not _may_name(hidden, wanted))
+
     def _may_hide(self, words: tuple[str, ...], folder: str | None, depth: int = 0) -> bool:
+        key = words, folder, depth
+        if key not in self._hides:
+            self._hides[key] = self._looks_hidden(words, folder, depth)
+        return self._hides[key]
+
+    def _looks_hidden(self, words: tuple[str, ...], folder: str | None, depth: int) -> bool:
         """Whether the command may run from its arguments or its input what these words mean."""
         if (hidden := self._hidden) is None:
             return False
-        if not hidden.is_clear:
+        if hidden.is_too_much:
+            return True
+        if not _may_name(hidden, words[0]):
+            return False
+        if not hidden.is_certain:
             return True
         name = program_of(words[0])
         places = self._places_of(words[0], name, folder) if hidden.arguments else []
@@ -175,21 +196,32 @@ class CommandInLine:
     def _hidden(self) -> HiddenCommands | None:
         return hidden_commands(self.command)
 
-    def _is(self, words: Sequence[str], folder: str | None) -> bool | None:
+    def _is(self, words: tuple[str, ...], folder: str | None) -> bool | None:
+        if (words, folder) not in self._results:
+            self._results[words, folder] = self._compare(words, folder)
+        return self._results[words, folder]
+
+    def _compare(self, words: tuple[str, ...], folder: str | None) -> bool | None:
         command = self.command
         if not command.words:
             # A plain assignment runs no program; an unknown program could be any.
             return False if command.complete and not self._reads_any_of(words) else None
         if command.words == ("exec",) and self._reads_any_of(words):
             return None
-        if (spelled_out := self._with_subcommand) is not None and (
-            found := spelled_out._is(words, folder)
-        ) is not False:
+        runs_others = self._letter is None
+        if (
+            runs_others
+            and (spelled_out := self._with_subcommand) is not None
+            and (found := spelled_out._is(words, folder)) is not False
+        ):
             return found
         program = self._is_program(command.words[0], words[0], folder)
+        if not program and not runs_others:
+            return program
         matches = self._has_arguments(words) if program else False
         results = [program if matches else matches if program else program]
-        results += [self._is_program(word, words[0], folder, is_file=True) for word in self._scripts]
+        if runs_others:
+            results += [self._is_program(word, words[0], folder, is_file=True) for word in self._scripts]
         if True in results:
             return True
         return None if None in results else False
@@ -282,13 +314,34 @@ class CommandInLine:
         return self.paths.resolve(wanted) in self.folders.resolve(word)
 
 
+def _only_letter(words: tuple[str, ...]) -> str | None:
+    """The first letter of the program; None for a path, a script and `git-push`."""
+    if not words or "/" in words[0] or "-" in words[0] or runs_script(words):
+        return None
+    return words[0][:1].lower()
+
+
+def _may_name(hidden: HiddenCommands, wanted: str) -> bool:
+    """Whether the program can be in the arguments. A script can be a link with another name."""
+    return "/" in wanted or "." in wanted or hidden.may_name(_without_version(wanted))
+
+
+@lru_cache(maxsize=512)
+def _without_version(program: str) -> str:
+    return _VERSION.sub("", program_of(program))
+
+
 def commands_in(commands: Sequence[SimpleCommand], folders: Folders, paths: PathResolver) -> list[CommandInLine]:
     """The commands of a line. Equal ones are one object."""
     others: dict[SimpleCommand, CommandInLine] = {}
+    found: list[CommandInLine] = []
     for command in commands:
-        if command not in others:
-            others[command] = CommandInLine(command, folders, paths, others)
-    return [others[command] for command in commands]
+        plain = command._replace(within="") if command.within else command
+        each = others.get(plain)
+        if each is None:
+            each = others[plain] = CommandInLine(command, folders, paths, others)
+        found.append(each)
+    return found
 
 
 @lru_cache(maxsize=1024)

@@ -41,6 +41,8 @@ _RESERVED: Final = re.compile(
     r"(?:if|then|elif|else|fi|for|select|while|until|do|done|case|esac|function|coproc|time|!|\{|\}|\[\[)"
     r"(?=(?:\\\n)*+(?:[ \t\n|&;()<>]|\Z))"
 )
+_LEVELS_OF_WRAPPER: Final = 3
+"""A command in nine wrappers is unclear: each is judged with all words of the inner ones."""
 _CLOSERS: Final = {"then", "elif", "else", "fi", "do", "done", "esac", "}"}
 _CASE_END: Final = re.compile(r";;&|;;|;&")
 _FUNCTION: Final = re.compile(r"\([ \t]*\)")
@@ -414,7 +416,7 @@ class CommandParser(ConditionParser):
                     self.found.variables.update(finding.assignments)
                     names = [*finding.assignments, *variables_set_by(finding.words)]
                     self.emit(finding.words, names, within=finding.within)
-                    self.look_inside(finding.words, stdin, level + 1)
+                    self.look_inside(finding.words, stdin, level + _LEVELS_OF_WRAPPER)
                 case RunsScript():
                     self.script(finding.text, finding.within, level)
                 case SetsVariable():

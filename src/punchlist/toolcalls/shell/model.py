@@ -41,6 +41,9 @@ class SimpleCommand(NamedTuple):
     texts: tuple[str, ...] = ()  # the here-documents and here-strings that it can read
 
 
+_FEEDS: Final = SimpleCommand._fields.index("feeds")
+
+
 class Unparsable(Exception):
     """The rest of the text cannot be parsed."""
 
@@ -78,8 +81,10 @@ class ParseResult:
     def use_output(self, start: int) -> None:
         """Record that the output of the commands from `start` on goes to another command."""
         for at in range(start, len(self.commands)):
-            if not self.commands[at].feeds:
-                self.commands[at] = self.commands[at]._replace(feeds=True)
+            command = self.commands[at]
+            if not command.feeds:
+                # Most lines with a pipe come here for every command, and `_replace` is slow.
+                self.commands[at] = SimpleCommand._make((*command[:_FEEDS], True, *command[_FEEDS + 1 :]))
 
     def spend(self, text: str) -> None:
         self.budget -= len(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from punchlist.toolcalls.shell.programs import has_subcommands, program_of, same_subcommand, subcommand_at
@@ -117,6 +117,7 @@ def has_option(scope: str, found: set[str], option: str) -> bool:
     return option in found or required(scope, option) <= found
 
 
+@lru_cache(maxsize=512)
 def required(scope: str, option: str) -> frozenset[str]:
     """What an option of a rule means: every letter of `-rf`."""
     if option.startswith("--") or option[1:] in _names(scope)[0]:

@@ -7,7 +7,7 @@ the next word as its value, and the program would be another word. So an unknown
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -49,6 +49,23 @@ def find_invocations(words: Words, stdin: WrapperWord | None) -> Iterator[Findin
             yield from reader(WrapperCall(name, words[1:], stdin))
     except UnreadableOptions:
         yield Uncertain(f"The options of {name} do not determine which program it runs.")
+
+
+def is_wrapper(program: str) -> bool:
+    """Whether a command of this program is read in full: what it runs is listed, or the line is unclear."""
+    return program_name(WrapperWord(program)) in _READ_IN_FULL
+
+
+def words_not_read(words: Sequence[str]) -> Sequence[str]:
+    """The arguments that the parser has not read: it has read the script of `bash -c SCRIPT`."""
+    if program_name(WrapperWord(words[0])) in _SHELLS:
+        try:
+            letters, at = _shell_options([WrapperWord(word) for word in words[1:]])
+        except UnreadableOptions:
+            return words[1:]
+        if "c" in letters:
+            return (*words[1 : at + 1], *words[at + 2 :])
+    return words[1:]
 
 
 @lru_cache(maxsize=1_024)
@@ -351,6 +368,7 @@ _ALWAYS_OPAQUE: Final = {
     *("fish", "csh", "tcsh", "pwsh", "powershell", "cmd", "nu", "elvish", "xonsh"),
 }
 
+_READ_IN_FULL: Final = frozenset((*_WRAPPERS, "xargs", "gxargs", "find", "gfind", "eval"))
 _READERS: Final[dict[str, Reader]] = {
     **BUILTINS,
     **dict.fromkeys(_WRAPPERS, _wrapper),

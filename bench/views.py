@@ -55,8 +55,9 @@ from punchlist.views.runs import read_runs
 from punchlist.views.search import read_search
 from punchlist.views.search_index import catch_up
 from punchlist.views.series import read_series
-from punchlist.views.todo_detail import read_detail, read_newest_messages, read_transcript
+from punchlist.views.todo_detail import read_detail
 from punchlist.views.todo_evidence import read_todo_evidence
+from punchlist.views.todo_transcript import read_newest, read_todo_transcript
 from punchlist.views.transcript import read_transcript as read_conversation
 
 SLUG: Final = "bench"
@@ -97,9 +98,9 @@ def _figures(database: str, url: str, todos: int, rows: int) -> Iterator[Figure]
             ),
             f"todo detail, {calls_of_todo:,} calls": lambda: read_detail(store, todo_id),
             "todo evidence, from the middle": lambda: read_todo_evidence(store, todo_id, cursor=middle_call),
-            "todo transcript": lambda: read_transcript(store, todo_id),
-            "todo transcript, last page": lambda: read_transcript(store, todo_id, cursor=last_page),
-            "todo transcript, newest messages": lambda: read_newest_messages(store, todo_id, limit=100),
+            "todo transcript": lambda: read_todo_transcript(store, todo_id),
+            "todo transcript, last page": lambda: read_todo_transcript(store, todo_id, cursor=last_page),
+            "todo transcript, newest messages": lambda: read_newest(store, todo_id, limit=100),
             "chat, newest": lambda: read_chat(store, chat),
             "chat, from the middle": lambda: read_chat(store, chat, before=rows // 2),
             "metric, all readings": lambda: read_metric(store, SLUG, METRIC),
@@ -219,7 +220,7 @@ def work(store: Store, todo_id: str, chat: str, rounds: int, calls: int) -> int:
 
 def _last_page(store: Store, todo_id: str) -> str | None:
     cursor = None
-    while (page := read_transcript(store, todo_id, cursor=cursor)).cursor is not None:
+    while (page := read_todo_transcript(store, todo_id, cursor=cursor)).cursor is not None:
         cursor = page.cursor
     return cursor
 

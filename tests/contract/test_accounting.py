@@ -219,7 +219,19 @@ def test_what_was_never_worked_on_has_used_nothing(office: Office) -> None:
 def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
     """However much else there is in the chat and in the mission. SQLite tells how it would look."""
     store = open_store(f"sqlite:///{tmp_path}/punchlist.db")
-    names = ("todo_id", "stream", "turn_id", "turn_ids", "conversation_id", "since", "until", "before", "after", "most")
+    names: tuple[str, ...] = (
+        "todo_id",
+        "stream",
+        "turn_id",
+        "turn_ids",
+        "conversation_id",
+        "since",
+        "until",
+        "before",
+        "after",
+        "most",
+    )
+    names = (*names, "at", "position", "id")
     of_todo = (
         mission_repository.run_totals_of_todo,
         mission_repository.RUNS_OF_TODO,
@@ -231,7 +243,8 @@ def test_one_todo_is_looked_at_along_indexes(tmp_path: Path) -> None:
         conversation_usage.CALLS,
         conversation_usage.CALLS_BEFORE,
         conversation_usage.REQUESTS,
-        view_repository.messages_of_turn,
+        view_repository.said_after,
+        mission_repository.turns_with_workers,
     )
     for statement in (*of_todo, *of_turn):
         sql, values = statement.on(store.database.kind, dict.fromkeys(names, "x"))

@@ -15,7 +15,7 @@ from punchlist.audit.check import check
 from punchlist.engine.periodic import enqueue_cycle
 from punchlist.errors import IllegalTransition, NotAllowed
 from punchlist.kernel.events import Role
-from punchlist.missions.budgets.repository import Spend
+from punchlist.missions.budgets.repository import Spend, SpendPlace
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.run_control import MissionRuns
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
@@ -25,6 +25,7 @@ from punchlist.runs.queue import RunQueue
 from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.storage.store import Store
 from punchlist.views.health import read_health
+from punchlist.views.series import read_series
 
 pytestmark = pytest.mark.spec("M19")
 Open = Callable[..., Office]
@@ -134,7 +135,7 @@ def test_work_that_a_budget_stopped_continues_the_next_day(office: Open) -> None
 
     ours = office(answers, limits={"tokensPerDay": 10_000})
     todo = ours.team.todo_in(TodoStatus.IN_PROGRESS)
-    Budgets(ours.services.store).reserve(ours.team.mission.id, None, Spend(1, 9_990))
+    Budgets(ours.services.store).reserve(SpendPlace(ours.team.mission.id), Spend(1, 9_990), ours.clock.now)
     ours.work()
     assert (ours.asked, ours.team.todos.get(todo.id).status) == ([], TodoStatus.IN_PROGRESS)
     ours.clock.advance(days=1)
@@ -146,34 +147,49 @@ def test_work_that_a_budget_stopped_continues_the_next_day(office: Open) -> None
 def test_the_budget_of_a_day_is_whole_again_on_the_next(store: Store, clock: StoppedClock) -> None:
     team = developer_experience(store, limits={"tokensPerDay": 1_000}, cadence={"timezone": "Europe/Berlin"})
     budgets, mission = Budgets(store), team.mission
-    assert budgets.reserve(mission.id, None, Spend(1, 600)) is None
-    budgets.settle(mission.id, None, Spend(1, 600), Spend(1, 700, 100))
+    place = SpendPlace(mission.id)
+    assert budgets.reserve(place, Spend(1, 600), clock.now) is None
+    budgets.settle(place, Spend(1, 600), Spend(1, 700, 100), clock.now)
     assert budgets.today(mission) == Spend(1, 700, 100)
-    assert budgets.reserve(mission.id, None, Spend(1, 300)) == "Budget reached: 800 of 1,000 tokens used (tokensPerDay)"
+    assert budgets.reserve(place, Spend(1, 300), clock.now) == "Budget reached: 800 of 1,000 tokens used (tokensPerDay)"
     assert len(budgets.stops(mission.id)) == 1
     clock.advance(hours=13)
-    assert budgets.reserve(mission.id, None, Spend(1, 300)) is not None, "23:00 in Berlin"
+    assert budgets.reserve(place, Spend(1, 300), clock.now) is not None, "23:00 in Berlin"
     clock.advance(hours=1)
     assert budgets.is_available(mission.id, None), "midnight in Berlin"
-    assert (budgets.reserve(mission.id, None, Spend(1, 300)), budgets.stops(mission.id)) == (None, [])
+    assert (budgets.reserve(place, Spend(1, 300), clock.now), budgets.stops(mission.id)) == (None, [])
 
 
-def test_the_budget_of_a_todo_does_not_stop_other_todos(store: Store) -> None:
+def test_the_budget_of_a_todo_does_not_stop_other_todos(store: Store, clock: StoppedClock) -> None:
     team = developer_experience(store, limits={"costPerTodo": 2})
     budgets, mission = Budgets(store), team.mission
     first, other = team.create("first"), team.create("other")
-    assert budgets.reserve(mission.id, first.id, Spend(1, cost=1.5)) is None
-    assert budgets.reserve(mission.id, first.id, Spend(1, cost=1.0)) is not None
-    assert budgets.reserve(mission.id, other.id, Spend(1, cost=1.0)) is None
+    assert budgets.reserve(SpendPlace(mission.id, first.id), Spend(1, cost=1.5), clock.now) is None
+    assert budgets.reserve(SpendPlace(mission.id, first.id), Spend(1, cost=1.0), clock.now) is not None
+    assert budgets.reserve(SpendPlace(mission.id, other.id), Spend(1, cost=1.0), clock.now) is None
     assert [stop.todo_id for stop in budgets.stops(mission.id)] == [first.id]
 
 
-def test_a_failed_request_is_refunded(store: Store) -> None:
+def test_a_failed_request_is_refunded(store: Store, clock: StoppedClock) -> None:
     team = developer_experience(store)
     budgets, mission = Budgets(store), team.mission
-    budgets.reserve(mission.id, None, Spend(1, 500, 0, 0.5))
-    budgets.settle(mission.id, None, Spend(1, 500, 0, 0.5), Spend())
+    place = SpendPlace(mission.id)
+    budgets.reserve(place, Spend(1, 500, 0, 0.5), clock.now)
+    budgets.settle(place, Spend(1, 500, 0, 0.5), Spend(), clock.now)
     assert budgets.today(mission) == Spend()
+
+
+def test_a_request_that_ends_after_midnight_belongs_to_the_day_before(store: Store, clock: StoppedClock) -> None:
+    team = developer_experience(store, cadence={"timezone": "Europe/Berlin"})
+    budgets, place = Budgets(store), SpendPlace(team.mission.id)
+    clock.advance(hours=13, minutes=59)
+    sent = clock.now
+    budgets.reserve(place, Spend(1, 500), sent)
+    clock.advance(minutes=2)
+    budgets.settle(place, Spend(1, 500), Spend(1, 600, 50), sent)
+    assert budgets.today(team.mission) == Spend()
+    spend = read_series(store, team.slug, days=2).spend
+    assert [(each.day, each.input_tokens, each.output_tokens) for each in spend] == [("2026-02-21", 600, 50)]
 
 
 def test_the_mode_of_a_mission_limits_its_agents(office: Open, tmp_path: Path) -> None:

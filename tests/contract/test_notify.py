@@ -4,29 +4,35 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime, time, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from starlette.testclient import TestClient
 from tests.conftest import StoppedClock
 from tests.contract.missions import Team, developer_experience
 from tests.contract.test_inbox import escalate, fail_cycle, wait_for
 
-from punchlist.config import load
-from punchlist.errors import ConfigError
+from punchlist.app import Services
+from punchlist.config import Settings, load
+from punchlist.errors import ConfigError, NotFound
 from punchlist.missions.escalations.service import Escalations
 from punchlist.missions.run_control import MissionRuns
+from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.notify.channels import SIGNATURE, TIMESTAMP, NotSent, send, sign
 from punchlist.notify.service import RETRIES, Notifier
 from punchlist.notify.settings import NotifyChannel, NotifySettings, Urgency, load_notify
 from punchlist.plan.service import Plans
 from punchlist.storage.store import Store
+from punchlist.surfaces.web.server import WebServer, build_app
 from punchlist.toolcalls.approval_store import Approvals
 from punchlist.views.inbox import Inbox
 from punchlist.views.inbox_model import RequestKind
@@ -147,6 +153,46 @@ def test_a_request_that_was_answered_in_time_is_not_sent(
     Escalations(store).answer(team.person, Escalations(store).list()[0].id, "keep")
     clock.advance(seconds=61)
     assert (ours.run(), hook.received) == (0, [])
+
+
+def test_a_server_without_a_worker_tells_that_no_worker_is_alive(
+    database: str, store: Store, team: Team, clock: StoppedClock, hook: Hook
+) -> None:
+    team.todo_in(TodoStatus.IN_PROGRESS)
+    clock.advance(minutes=6)
+    ours = notifier(store, webhook(hook, kinds=frozenset({RequestKind.WORKER})))
+    assert ours.run_once() == 0, "the window is open"
+    clock.advance(seconds=61)
+    with opened_services(database) as services:
+        services.notifier = ours
+        with TestClient(build_app(WebServer(services, hosts_worker=False))):
+            wait_until(lambda: bool(hook.received))
+    assert hook.messages[0]["requests"][0]["kind"] == "worker"
+    assert "No worker has run since" in hook.messages[0]["body"]
+    clock.advance(days=1)
+    assert ours.run() == 0, "once for each time without a worker"
+
+
+def test_without_a_channel_a_person_is_told_so(store: Store) -> None:
+    assert notifier(store).run() == 0
+    with pytest.raises(NotFound, match="have no"):
+        notifier(store).run_once()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    limit = monotonic() + 20
+    while not condition():
+        assert monotonic() < limit
+        sleep(0.01)
+
+
+@contextmanager
+def opened_services(database: str) -> Iterator[Services]:
+    services = Services(Settings(database, "s", "normal", None))
+    try:
+        yield services
+    finally:
+        services.close()
 
 
 def test_a_person_is_not_told_of_what_they_did(store: Store, team: Team, clock: StoppedClock, hook: Hook) -> None:

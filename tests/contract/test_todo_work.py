@@ -14,8 +14,8 @@ from punchlist.conversations.model import NewMessage
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.storage.store import Store
 from punchlist.surfaces.web.logins import Logins
-from punchlist.views.mission_repository import messages_of_turn
-from punchlist.views.todo_detail import read_newest_messages, read_transcript
+from punchlist.views.mission_repository import said_after
+from punchlist.views.todo_transcript import read_newest, read_todo_transcript
 
 
 @pytest.fixture
@@ -50,15 +50,15 @@ def test_the_evidence_of_a_todo_is_paged_over_http_and_on_its_page(site: WebSite
 @pytest.mark.spec("M15", "X7")
 def test_the_transcript_is_read_from_its_beginning_or_its_end(store: Store) -> None:
     todo = developer_experience(store).todo_in(TodoStatus.IN_PROGRESS)
-    assert read_newest_messages(store, todo.id, limit=5) == []
+    assert read_newest(store, todo.id, limit=5).entries == []
     add_work(store, todo.id, turns=3, calls=4)
-    page = read_transcript(store, todo.id, limit=7)
-    rest = read_transcript(store, todo.id, cursor=page.cursor, limit=7)
-    everything = [*page.messages, *rest.messages]
-    assert [message.content for message in everything] == [
+    page = read_todo_transcript(store, todo.id, limit=7)
+    rest = read_todo_transcript(store, todo.id, cursor=page.cursor, limit=7)
+    everything = [*page.entries, *rest.entries]
+    assert [entry.message.content for entry in everything] == [
         f"Message {number}.{place}" for number in range(3) for place in range(4)
     ]
-    assert read_newest_messages(store, todo.id, limit=6) == everything[-6:]
+    assert read_newest(store, todo.id, limit=6).entries == everything[-6:]
 
 
 @pytest.mark.spec("X7")
@@ -71,6 +71,7 @@ def test_statistics_of_chats_without_turns_do_not_hide_the_index_of_turns(store:
         conversation_repository.add_messages(tx, team.mission.conversation_id, None, [notice] * 2_000)
         tx.raw_step("ANALYZE")
     with store.read() as tx:
-        sql = messages_of_turn.sql.replace(":turn_id", "'x'").replace(":after", "0").replace(":most", "9")
-        [step] = tx.raw(f"EXPLAIN QUERY PLAN {sql}")
-    assert "USING INDEX idx_messages_turn (turn_id=? AND position>?)" in step[3]
+        sql = said_after.sql.replace(":turn_id", "'x'").replace(":most", "9")
+        sql = sql.replace(":at", "''").replace(":position", "0").replace(":id", "''")
+        [step, *_] = tx.raw(f"EXPLAIN QUERY PLAN {sql}")
+    assert "USING INDEX idx_messages_turn (turn_id=?" in step[3]

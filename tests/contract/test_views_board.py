@@ -13,7 +13,9 @@ from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoSta
 from punchlist.runs.service import Runs
 from punchlist.storage.store import Store
 from punchlist.views.board import BoardFilter, board_json, read_board
-from punchlist.views.todo_detail import history_json, read_detail, read_history, read_transcript
+from punchlist.views.todo_detail import history_json, read_detail
+from punchlist.views.todo_history import read_history
+from punchlist.views.todo_transcript import read_todo_transcript
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def test_a_todo_has_its_history_with_actor_and_reason(store: Store, team: Team, 
     first, second = detail.history
     assert read_history(store, todo, limit=1) == [first]
     assert read_history(store, todo, after=first.version) == [second]
-    assert read_transcript(store, todo.id).messages == []
+    assert read_todo_transcript(store, todo.id).entries == []
     with pytest.raises(InvalidInput, match="cursor"):
-        read_transcript(store, todo.id, cursor="nothing:1")
+        read_todo_transcript(store, todo.id, cursor="nothing:1")
     assert Conversations(store).get(detail.conversation_id).id == detail.conversation_id

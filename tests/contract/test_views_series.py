@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 from tests.conftest import StoppedClock
-from tests.contract.missions import BUILD, SLUG, Team, developer_experience
+from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
 
 from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput
 from punchlist.kernel.events import Actor, Role
 from punchlist.missions import chats
+from punchlist.missions.budgets.repository import Spend, SpendPlace
+from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
@@ -38,10 +40,39 @@ def test_series_count_each_day(store: Store, team: Team, clock: StoppedClock) ->
     assert flow == [(0, 0, 0, 0, 0), (1, 1, 0, 0, 0), (0, 1, 1, 0, 0), (0, 1, 0, 1, 0)]
     assert [each[1:] for each in series.throughput] == [(BUILD, 1, 0)]
     assert (series.cycle_times.todos, series.cycle_times.median_seconds) == (1, 86_400)
-    assert [(each.pillar, each.runs) for each in series.spend] == [(BUILD, 1)]
+    assert series.spend == [], "the run was queued, and nothing was sent to a model"
     assert series.as_json()["flow"][3]["completed"] == 1
     with pytest.raises(InvalidInput, match="days"):
         read_series(store, SLUG, days=0)
+
+
+@pytest.mark.spec("X4", "M19")
+def test_spend_is_that_of_each_day_and_pillar_in_the_zone_of_the_mission(store: Store, clock: StoppedClock) -> None:
+    team = developer_experience(store, cadence={"timezone": "Asia/Kathmandu"})
+    budgets, mission, pillars = Budgets(store), team.mission, team.pillars
+    todo = team.todo_in(TodoStatus.IN_PROGRESS)
+    of_todo = SpendPlace(mission.id, todo.id, todo.pillar_id)
+    planning = SpendPlace(mission.id, None, pillars[ONBOARDING].id)
+    # 18:14 UTC is the last minute of a day in Kathmandu.
+    clock.advance(hours=9, minutes=14)
+    budgets.reserve(of_todo, Spend(1, 100, 10, 0.5), clock.now)
+    clock.advance(minutes=1)
+    budgets.reserve(of_todo, Spend(2, 200, 20, 1.0), clock.now)
+    budgets.reserve(planning, Spend(1, 30, 3, 0.25), clock.now)
+    budgets.reserve(SpendPlace(mission.id), Spend(1, 4, 1, 0.125), clock.now)
+    team.todos.complete(team.lead, SLUG, todo.id, "done")
+    series = read_series(store, SLUG, days=3)
+    assert [(each.day, each.pillar, each.requests, each.input_tokens, each.cost) for each in series.spend] == [
+        ("2026-02-21", BUILD, 1, 100, 0.5),
+        ("2026-02-22", None, 1, 4, 0.125),
+        ("2026-02-22", BUILD, 2, 200, 1.0),
+        ("2026-02-22", ONBOARDING, 1, 30, 0.25),
+    ]
+    today = [each for each in series.spend if each.day == "2026-02-22"]
+    assert sum(each.input_tokens for each in today) == budgets.today(mission).input_tokens
+    assert (series.since, series.timezone) == ("2026-02-20", "Asia/Kathmandu")
+    assert [(each.day, each.pillar) for each in series.throughput] == [("2026-02-22", BUILD)]
+    assert [each.counts["in_progress"] for each in series.flow] == [0, 1, 0]
 
 
 @pytest.mark.spec("M15", "C13")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,9 @@ def test_escalations_of_missions_are_answered_by_number(punchlist: Cli, team: Te
         (number, "escalation", SLUG) for number in (1, 2, 3)
     ]
     assert asked[0]["answers"] == ["extend", "cancel", "keep", "acknowledge"]
-    assert "punchlist inbox answer 1 extend DATE | cancel | keep, or acknowledge 1" in punchlist("inbox").stdout
+    listed = punchlist("inbox").stdout
+    assert "punchlist inbox answer 1 extend DATE | cancel | keep, or acknowledge 1" in listed
+    assert "punchlist mission answer" not in listed, "one way to answer is enough"
     todos = [team.todos.get(item["todoId"]) for item in asked]
     extended = punchlist("inbox", "answer", "1", "extend", "2100-02-21", "--json")
     assert json.loads(extended.stdout)["answer"] == "extend to 2100-02-21"
@@ -125,6 +128,20 @@ def test_escalations_of_missions_are_answered_by_number(punchlist: Cli, team: Te
     assert team.todos.get(todos[1].id).status is TodoStatus.CANCELLED
     assert team.todos.get(todos[2].id) == todos[2]
     assert items(punchlist) == []
+
+
+@pytest.mark.spec("M13")
+def test_the_reason_of_an_answer_is_feedback_for_the_owner(punchlist: Cli, team: Team) -> None:
+    asked = items(punchlist)
+    for number, words in ((1, ["keep"]), (2, ["extend", "2100-02-21"]), (3, ["cancel"])):
+        answered = punchlist("inbox", "answer", str(number), *words, "--why", f"Reason {number}.")
+        assert answered.stdout == f"Answered request {number}: {' to '.join(words)}: Reason {number}.\n"
+    feedback = [[message.text for message in team.todos.messages(item["todoId"])] for item in asked]
+    assert [len(texts) for texts in feedback] == [1, 1, 0]
+    assert feedback[0][0].endswith("keep: Reason 1.")
+    assert team.todos.get(asked[2]["todoId"]).outcome == "Reason 3."
+    shown = punchlist("mission", "todo", "show", asked[0]["todoId"]).stdout
+    assert re.search(r"todo_feedback by \S+: .*keep: Reason 1\.", shown)
 
 
 @pytest.mark.spec("M13")

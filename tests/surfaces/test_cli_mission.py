@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from tests.faults.processes import answered
 from tests.unit.hostile import EVERYTHING_HOSTILE
 
 from punchlist.kernel.clock import parse_timestamp
+from punchlist.missions.budgets.repository import Spend, SpendPlace
+from punchlist.missions.budgets.service import Budgets
+from punchlist.missions.directives.service import Directives
 from punchlist.missions.metrics.service import Metrics
 from punchlist.missions.planning.overdue import OverdueService
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
-from punchlist.runs.service import Runs
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
 
@@ -313,17 +316,72 @@ def test_the_board_is_filtered_counted_and_paged(punchlist: Cli, team: Team) -> 
 def test_the_flow_of_a_mission_is_told_by_day_pillar_and_status(punchlist: Cli, team: Team) -> None:
     done = team.todo_in(TodoStatus.COMPLETED, "Measure first")
     team.create("Write a guide", ONBOARDING)
-    run = Runs(team.store).for_todo(done.id)[0]
-    with team.store.write() as tx:
-        tx.raw_step(f"UPDATE runs SET cost = 0.25, input_tokens = 1200 WHERE id = '{run.id}'")
+    place = SpendPlace(team.mission.id, done.id, done.pillar_id)
+    Budgets(team.store).reserve(place, Spend(1, 1_200, cost=0.25), team.store.clock())
     shown = fine(punchlist, "flow", SLUG, "--days", "2")
     assert "\n  pending          0 → 1     ▁█\n" in shown
     assert f"\nEnded todos\n  {BUILD}: 1 completed, 0 cancelled\n" in shown
     assert "\nCycle time from start to completion: median 0." in shown
-    assert f"\nSpend\n  {BUILD}: 1 run, 1,200 tokens in, 0 out, $0.2500\n" in shown
+    assert f"\nSpend\n  {BUILD}: 1 request, 1,200 tokens in, 0 out, $0.2500\n" in shown
     series = told(punchlist, "flow", SLUG, "--days", "2")
     assert [day["pending"] for day in series["flow"]] == [0, 1]
     assert (series["cycleTimes"]["todos"], series["spend"][0]["cost"]) == (1, 0.25)
+
+
+@pytest.mark.spec("M18", "M15")
+def test_sub_items_are_listed_under_their_parent(punchlist: Cli, team: Team) -> None:
+    first, parent = team.create("Measure first"), team.create("Cut the build")
+    child = team.create("Cut the tests", parent_id=parent.id)
+    team.create("Cut one test", parent_id=parent.id)
+    team.create("Ask around")
+    team.update(child, TodoAction.DEMOTE)
+    team.update(first, TodoAction.START)
+    for command in (["show"], ["todo", "list"]):
+        titles = [line for line in fine(punchlist, *command, SLUG).splitlines() if re.match(r" *[▶○·] ", line)]
+        shown = [(len(line) - len(line.lstrip()), re.findall("Measure|Cut .*?(?:build|tests|one test)|Ask", line)[0])
+                 for line in titles]  # fmt: skip
+        base = shown[0][0]
+        assert [(depth - base, title) for depth, title in shown] == [
+            (0, "Measure"), (0, "Cut the build"), (2, "Cut one test"), (2, "Cut the tests"), (0, "Ask"),
+        ]  # fmt: skip
+
+
+@pytest.mark.spec("M17", "M19")
+def test_a_mission_and_its_chats_show_its_directives_and_a_paused_one_has_no_next_cycle(
+    punchlist: Cli, team: Team
+) -> None:
+    Directives(team.store).add(team.person, SLUG, "Builds come first.", until="2099-01-01")
+    assert "\nDirectives\n  1. Builds come first. (until 2099-01-01)\n" in fine(punchlist, "show", SLUG)
+    told_mission = told(punchlist, "show", SLUG)
+    assert [one["content"] for one in told_mission["directives"]] == ["Builds come first."]
+    for chat in (SLUG, f"{SLUG}/{BUILD}", f"{SLUG}/{BUILD}/todos"):
+        assert "directive 1. Builds come first." in fine(punchlist, "chat", "show", chat)
+        assert told(punchlist, "chat", "show", chat)["directives"][0]["number"] == 1
+    assert told_mission["nextCycle"] is not None
+    team.missions.pause(team.person, SLUG, "holidays")
+    paused = told(punchlist, "show", SLUG)
+    assert (paused["nextCycle"], paused["health"]["nextCycle"]) == (None, None)
+    assert ", next " not in fine(punchlist, "show", SLUG)
+
+
+@pytest.mark.spec("M18")
+def test_the_history_of_a_todo_shows_old_and_new_values(punchlist: Cli, team: Team) -> None:
+    todo = team.create("Build", description="Slow", labels=("speed",))
+    fine(punchlist, "todo", "edit", todo.id, "--title", "Profile the build", "--clear", "labels", "--why", "clearer")
+    fine(punchlist, "todo", "extend", todo.id, "2099-02-01", "--why", "later")
+    shown = fine(punchlist, "todo", "show", todo.id, "--part", "history")
+    assert "    title: Build → Profile the build\n" in shown
+    assert "    labels: speed → none\n" in shown
+    assert "    deadline: none → 2099-02-01\n" in shown
+    created, edited, extended = told(punchlist, "todo", "show", todo.id)["history"]
+    assert created["changes"] == []
+    assert edited["changes"] == [
+        {"field": "title", "from": "Build", "to": "Profile the build"},
+        {"field": "labels", "from": ["speed"], "to": None},
+    ]
+    assert extended["changes"] == [{"field": "deadline", "from": None, "to": "2099-02-01"}]
+    page = told(punchlist, "todo", "show", todo.id, "--part", "history", "--cursor", str(edited["version"]))
+    assert page["items"] == [extended]
 
 
 @pytest.mark.spec("M1", "M14")

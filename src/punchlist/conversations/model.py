@@ -92,6 +92,10 @@ class Message(NamedTuple):
     kind: str
     content: str
     created_at: str
+    posted_by: str | None = None
+    """The actor, outside turns."""
+    todo_id: str | None = None
+    """The mission todo that a message outside turns is about."""
 
 
 class Trace(NamedTuple):
@@ -158,6 +162,8 @@ class ChatEntry(NamedTuple):
 
     message: Message
     turn: StoredTurn | None
+    delegated: bool = False
+    """Whether another agent asked for the turn."""
 
 
 class StoredSummary(NamedTuple):

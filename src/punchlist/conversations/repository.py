@@ -159,14 +159,12 @@ last_message_of_kind: Final = SelectOne(
     Message._make, f"{_MESSAGE} {_IN_CONVERSATION} AND kind = :kind ORDER BY position DESC LIMIT 1"
 )
 _ABOUT_TODOS: Final = (NoticeKind.TODO_RESULT, NoticeKind.TODO_ERROR, NoticeKind.TODO_FEEDBACK)
-# The first conditions are those of a partial index.
 about_todo: Final = SelectAll(
     Message._make,
-    f"{_MESSAGE} WHERE turn_id IS NULL AND substr(content, 1, 6) = '[TODO ' "
-    "AND substr(content, 1, 42) = '[TODO ' || :todo_id AND created_at >= :since "
-    f"AND kind IN ({literals(_ABOUT_TODOS)}) ORDER BY position DESC LIMIT :limit",
+    f"{_MESSAGE} WHERE todo_id = :todo_id AND created_at >= :since AND kind IN ({literals(_ABOUT_TODOS)}) "
+    "AND substr(content, 1, 6) = '[TODO ' ORDER BY created_at DESC, position DESC LIMIT :limit",
 )
-"""The notices about a mission todo, newest first: reports, errors and feedback begin with its id."""
+"""The reports, errors and feedback on a mission todo, newest first; not the results of delegated work."""
 # The messages of the person's agent, without those of its workers.
 RECENT: Final = Statement(
     f"{_MESSAGE} JOIN turns ON turns.id = messages.turn_id "
@@ -225,25 +223,43 @@ def recent_messages(tx: Transaction, conversation_id: str, limit: int, *, except
 
 def fingerprint(message: Message) -> dict[str, Any]:
     """What an event stores about a message: a hash of the content instead of a second copy."""
-    data = message._asdict()
+    data = {name: value for name, value in message._asdict().items() if value is not None or name == "turn_id"}
     data["sha256"] = hashlib.sha256(data.pop("content").encode()).hexdigest()
     return {"message": data}
 
 
 def add_message(
-    tx: Transaction, conversation_id: str, role: str, content: str, *, kind: str = "text", turn_id: str | None = None
+    tx: Transaction,
+    conversation_id: str,
+    role: str,
+    content: str,
+    *,
+    kind: str = "text",
+    turn_id: str | None = None,
+    posted_by: str | None = None,
+    todo_id: str | None = None,
 ) -> Message:
     """Append a message. The caller has locked the conversation."""
-    return add_messages(tx, conversation_id, turn_id, [NewMessage(role, kind, content)])[0]
+    new = NewMessage(role, kind, content)
+    return add_messages(tx, conversation_id, turn_id, [new], posted_by=posted_by, todo_id=todo_id)[0]
 
 
 def add_messages(
-    tx: Transaction, conversation_id: str, turn_id: str | None, messages: Sequence[NewMessage]
+    tx: Transaction,
+    conversation_id: str,
+    turn_id: str | None,
+    messages: Sequence[NewMessage],
+    *,
+    posted_by: str | None = None,
+    todo_id: str | None = None,
 ) -> list[Message]:
     last = last_message(tx, conversation_id)
     position, now = last.messages if last else 0, tx.now()
     added = [
-        Message(new_id(), conversation_id, turn_id, position + number, new.role, new.kind, new.content, now)
+        Message(
+            *(new_id(), conversation_id, turn_id, position + number, new.role, new.kind, new.content, now),
+            *(posted_by, todo_id),
+        )
         for number, new in enumerate(messages, start=1)
     ]
     tx.run_many(INSERT_MESSAGE, [message._asdict() for message in added])

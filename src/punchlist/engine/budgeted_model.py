@@ -8,7 +8,7 @@ from typing import Final
 
 from punchlist.agent.context import message_length, offer_length
 from punchlist.kernel.token_estimate import CHARACTERS_PER_TOKEN, weighted_length
-from punchlist.missions.budgets.repository import Spend
+from punchlist.missions.budgets.repository import Spend, SpendPlace
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.config.policy import limits_of
 from punchlist.missions.model import Mission
@@ -35,7 +35,7 @@ class BudgetedModel:
         budgets: Budgets,
         call: AsyncBridge,
         mission: Mission,
-        todo_id: str | None,
+        place: SpendPlace,
         suspend: Callable[[str], None],
     ) -> None:
         """`suspend` interrupts the agent's turn with a reason; the turn can be resumed."""
@@ -43,7 +43,7 @@ class BudgetedModel:
         self._budgets = budgets
         self._call = call
         self._mission = mission
-        self._todo_id = todo_id
+        self._place = place
         self._suspend = suspend
 
     @property
@@ -56,9 +56,8 @@ class BudgetedModel:
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         self._check_price()
-        place = (self._mission.id, self._todo_id)
-        estimate = self._spend(Usage(_estimated_tokens(request)))
-        reason = await self._call(self._budgets.reserve, *place, estimate)
+        estimate, at = self._spend(Usage(_estimated_tokens(request))), self._budgets.now()
+        reason = await self._call(self._budgets.reserve, self._place, estimate, at)
         if reason is not None:
             self._suspend(reason)
             # Cancelled by the signal that `suspend` sets.
@@ -70,7 +69,7 @@ class BudgetedModel:
             return reply
         finally:
             # Shielded: a cancelled turn must not leave its estimate behind.
-            await asyncio.shield(self._call(self._budgets.settle, *place, estimate, used))
+            await asyncio.shield(self._call(self._budgets.settle, self._place, estimate, used, at))
 
     def _check_price(self) -> None:
         if (problem := price_problem(self._model, self._mission)) is not None:

@@ -17,6 +17,7 @@ from punchlist.engine.budgeted_model import BudgetedModel, price_problem
 from punchlist.errors import IllegalTransition, PunchlistError
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import excerpt
+from punchlist.missions.budgets.repository import SpendPlace
 from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.config.policy import limits_of
 from punchlist.missions.model import Mission, MissionScope, Pillar
@@ -111,7 +112,8 @@ class RuntimeFactory:
         model, store = self._model_for(agent), self._services.store
         if task.mission is None:
             return model
-        return BudgetedModel(model, Budgets(store), make_bridge(store), task.mission, task.todo_id, suspend)
+        place = SpendPlace(task.mission.id, task.todo_id, task.pillar.id if task.pillar is not None else None)
+        return BudgetedModel(model, Budgets(store), make_bridge(store), task.mission, place, suspend)
 
     def _mode_of(self, task: TurnTask) -> Mode | None:
         """The stricter of the worker's mode and the mission's."""

@@ -218,11 +218,15 @@ class Worker:
         others = working | await self._call(self._registration.silent)
         frozen = self._leases.expired(await self._call(self._registration.renewals, others))
         dead = [name for name in others if name in frozen or await asyncio.to_thread(self._locks.is_free, name)]
+        shut_down = await self._call(self._registration.ended, dead)
         if dead:
             await self._call(self._registration.end, dead)
-        if dead := [name for name in dead if name in working]:
-            count = await self._durable.recover(dead)
-            self._report(f"recovered {count} runs of dead worker {', '.join(dead)}")
+        for name in (name for name in dead if name in working):
+            count = await self._durable.recover([name])
+            taken = f"{count} {'run' if count == 1 else 'runs'} of worker {name}"
+            self._report(
+                f"continues {taken}, which has shut down" if name in shut_down else f"recovered {taken}, which died"
+            )
         for run in await self._call(self._queue.dispatched):
             if run.id in self._active_runs:
                 continue
@@ -297,7 +301,7 @@ class Worker:
         """Post the failure to the chat; escalate a todo that has no run any more (M9)."""
         text = f"[run {run.workflow_id}]\nThe run failed: {visible(why)}"
         scope, kind = self._context.scope(run), NoticeKind.TODO_ERROR
-        await self._retry(post_once, self._services.store, scope, _chat_of(run), kind, text)
+        await self._retry(post_once, self._services.store, scope, _chat_of(run), kind, text, run.todo_id)
         if run.kind is RunKind.EXECUTE:
             if is_retried(run.kind, why, run.leg):
                 await self._retry(self._write, end_claim, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from punchlist.agent.definitions import AgentDefinition
@@ -10,7 +11,7 @@ from punchlist.conversations.model import NoticeKind
 from punchlist.engine.durable import DurableEngine, retrying_bridge
 from punchlist.engine.turns import TurnSteps
 from punchlist.errors import NotFound
-from punchlist.kernel.events import SYSTEM
+from punchlist.kernel.events import SYSTEM, Actor
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.chats import post_once
 from punchlist.missions.model import Mission, MissionScope, Pillar
@@ -65,11 +66,22 @@ class WorkflowContext:
             raise NotFound(missing)
         return found
 
-    async def post(self, key: str, run: Run, conversation_id: str, kind: NoticeKind, content: str) -> None:
-        """Post a message to a chat, once."""
+    async def post(
+        self,
+        key: str,
+        run: Run,
+        conversation_id: str,
+        kind: NoticeKind,
+        content: str,
+        agent: AgentDefinition | None = None,
+    ) -> None:
+        """Post a message to a chat, once; with `agent`, in its name."""
+        scope = self.scope(run)
+        if agent is not None:
+            scope = replace(scope, actor=Actor(agent.role, agent.name))
         text = content if len(content) <= MAX_POST_LENGTH else content[:MAX_POST_LENGTH] + "\n…"
 
         async def post() -> None:
-            await self.call(post_once, self.services.store, self.scope(run), conversation_id, kind, text)
+            await self.call(post_once, self.services.store, scope, conversation_id, kind, text, run.todo_id)
 
         await self.step(key, post)

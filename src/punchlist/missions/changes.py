@@ -99,9 +99,11 @@ class MissionWrite:
             changes=changes,
         )
 
-    def post(self, kind: NoticeKind, content: str, conversation_id: str | None = None) -> None:
-        """Post a message to a chat; by default to the mission chat."""
-        chats.post(self.tx, self.scope, conversation_id or self.mission.conversation_id, kind, content)
+    def post(
+        self, kind: NoticeKind, content: str, conversation_id: str | None = None, *, todo_id: str | None = None
+    ) -> None:
+        """Post a message to a chat; by default to the mission chat. With `todo_id`, it is about that todo."""
+        chats.post(self.tx, self.scope, conversation_id or self.mission.conversation_id, kind, content, todo_id)
 
 
 def find_mission(tx: Transaction, slug: str) -> Mission:

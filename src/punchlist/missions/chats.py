@@ -24,13 +24,23 @@ from punchlist.storage.store import Store, Transaction
 _MAX_ATTEMPTS: Final = 1_000
 
 
-def post(tx: Transaction, scope: Scope, conversation_id: str, kind: NoticeKind, content: str) -> Message:
+def post(
+    tx: Transaction, scope: Scope, conversation_id: str, kind: NoticeKind, content: str, todo_id: str | None = None
+) -> Message:
     """Post a message. The caller owns the transaction; the chat stays locked until its end."""
     if problem := raw_problem(content, max_length=MAX_MESSAGE_LENGTH):
         raise InvalidInput(f"content: {problem}")
     if conversation_records.lock_conversation(tx, conversation_id) is None:
         raise NotFound(f"There is no session {conversation_id!r}.")
-    message = conversation_records.add_message(tx, conversation_id, MessageRole.SYSTEM.value, content, kind=kind.value)
+    message = conversation_records.add_message(
+        tx,
+        conversation_id,
+        MessageRole.SYSTEM.value,
+        content,
+        kind=kind.value,
+        posted_by=str(scope.actor),
+        todo_id=todo_id,
+    )
     chat_scope = Scope(conversation_id, scope.actor)
     data = conversation_records.fingerprint(message)
     event_log.append(
@@ -39,12 +49,14 @@ def post(tx: Transaction, scope: Scope, conversation_id: str, kind: NoticeKind, 
     return message
 
 
-def post_once(store: Store, scope: Scope, conversation_id: str, kind: NoticeKind, content: str) -> None:
+def post_once(
+    store: Store, scope: Scope, conversation_id: str, kind: NoticeKind, content: str, todo_id: str | None = None
+) -> None:
     """Post unless a recent message is identical, so that a repeated workflow step does not post twice."""
     with store.write() as tx:
         conversation_records.lock_conversation(tx, conversation_id)
         if not mission_repository.was_posted(tx, conversation_id, kind, content):
-            post(tx, scope, conversation_id, kind, content)
+            post(tx, scope, conversation_id, kind, content, todo_id)
 
 
 def chat_metadata(

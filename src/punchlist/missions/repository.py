@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from punchlist.conversations.model import StoredTurn
 from punchlist.errors import StoreDamaged
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Capacity, Metric, Mission, Pillar, Strategy
@@ -247,6 +248,23 @@ WORK_OF_TURNS: Final = SelectAll(
     _work("SELECT value FROM json_each(:turn_ids)"),
     postgresql=_work("SELECT json_array_elements_text(CAST(:turn_ids AS json))"),
 )
+
+
+def _turns_with_workers(turn_ids: str) -> str:
+    return (
+        f"WITH RECURSIVE work (id) AS (SELECT id FROM turns WHERE id IN ({turn_ids}) "
+        "UNION SELECT turns.id FROM work JOIN turns ON turns.parent_turn_id = work.id) "
+        f"SELECT {columns(StoredTurn._fields, of='turns')} FROM work JOIN turns ON turns.id = work.id "
+        "ORDER BY turns.started_at, turns.id"
+    )
+
+
+turns_with_workers: Final = SelectAll(
+    StoredTurn._make,
+    _turns_with_workers("SELECT value FROM json_each(:turn_ids)"),
+    postgresql=_turns_with_workers("SELECT json_array_elements_text(CAST(:turn_ids AS json))"),
+)
+"""These turns and those of their workers, oldest first."""
 
 
 def work_of_todo(tx: Transaction, todo_id: str) -> list[TurnWork]:

@@ -1,7 +1,8 @@
 """Notifications: a row for each request and channel, sent once by whichever process is first (I2).
 
-A request is found by the periodic task of a worker, waits for the window in which requests are merged, and is left out
-if it was answered meanwhile. A process claims all rows of a channel that are due and sends one message about them.
+A request is found by the periodic task of a worker or server, or by `punchlist notify run`. It waits for the window in
+which requests are merged, and is left out if it was answered meanwhile. A process claims all rows of a channel that are
+due and sends one message about them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ RETRIES: Final = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=
 """How long to wait after each failure. After the last one the notification has failed."""
 MAX_SHOWN: Final = 20
 """Requests in the text of one message; the rest is counted."""
+NO_CHANNELS: Final = "Your settings have no [[notify.channels]]. docs/notifications.md has examples."
 
 
 class Notifier:
@@ -60,6 +62,12 @@ class Notifier:
         self._update_rows(channels, items)
         return sum(self._send_due(channel, items) for channel in channels)
 
+    def run_once(self) -> int:
+        """As `run`, for a person: raises without a channel."""
+        if not self._channels():
+            raise NotFound(NO_CHANNELS)
+        return self.run()
+
     def _channels(self) -> tuple[NotifyChannel, ...]:
         has_push = self._web_push is not None and self._web_push.subscriptions()
         return (*self._settings.channels, PUSH) if has_push else self._settings.channels
@@ -68,11 +76,7 @@ class Notifier:
         """Send a test message through one channel or all of them, at once."""
         chosen = [channel for channel in self._settings.channels if name in (None, channel.name)]
         if not chosen:
-            raise NotFound(
-                f"There is no channel {excerpt(name)!r} in your settings."
-                if name
-                else "Your settings have no [[notify.channels]]. docs/notifications.md has examples."
-            )
+            raise NotFound(f"There is no channel {excerpt(name)!r} in your settings." if name else NO_CHANNELS)
         message = {"title": "Punchlist: a test", "body": "Notifications of Punchlist arrive here.", "requests": []}
         for channel in chosen:
             self._send(channel, message)

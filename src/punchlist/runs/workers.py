@@ -61,6 +61,11 @@ class WorkerRegistration:
             found = {id: worker_repository.find(tx, id) for id in ids}
         return {id: worker.seen_at if worker else None for id, worker in found.items()}
 
+    def ended(self, ids: Collection[str]) -> set[str]:
+        """Those of these workers that have shut down."""
+        with self._store.read() as tx:
+            return {id for id in ids if (worker := worker_repository.find(tx, id)) and worker.ended_at is not None}
+
     def silent(self) -> set[str]:
         """Other workers whose row has not ended, but that do not renew it."""
         now = self._store.clock()

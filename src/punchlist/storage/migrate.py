@@ -30,6 +30,7 @@ FOLDER: Final = Path(__file__).with_name("migrations")
 _CREATE_TABLE: Final = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.DOTALL | re.MULTILINE)
 _TEXT_COLUMN: Final = re.compile(r"^ +(\w+) TEXT\b", re.MULTILINE)
 _ONLY: Final = re.compile(r"^-- Only (SQLite|PostgreSQL):$", re.MULTILINE)
+_DROP_TABLE: Final = re.compile(r"^DROP TABLE (\w+)", re.MULTILINE)
 _ADD_TEXT_COLUMN: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+) TEXT\b", re.MULTILINE)
 
 _FIND_VERSION: Final = Statement(READ_VERSION)
@@ -64,6 +65,8 @@ def text_columns() -> dict[str, list[str]]:
     tables = {name: _TEXT_COLUMN.findall(columns) for name, columns in _CREATE_TABLE.findall(sql)}
     for table, column in _ADD_TEXT_COLUMN.findall(sql):
         tables[table].append(column)
+    for table in _DROP_TABLE.findall(sql):
+        del tables[table]
     return tables
 
 

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.database import Database
 
-SCHEMA_VERSION: Final = "0021"
+SCHEMA_VERSION: Final = "0022"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "ca0e5e9d577d4999ab6592abc201e7fcf42a55e7ede59508766f6d417732fefe",
-    "postgresql": "8e11be8c4a236ee8d455b9bbae445ac60a0f824a384403f48edb2c96d4d171a1",
+    "sqlite": "cb6eec765122834414edf131cafc1fbbf3a312fcf12fddbac716bf9ad7c93bfe",
+    "postgresql": "128b49bf567f6587897bc23218375b4b06c2b9aebe1b8fa6e09db18e65f0b647",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

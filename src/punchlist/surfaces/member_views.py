@@ -121,7 +121,8 @@ class MemberViews:
     def _messages(self, todo: MissionTodo) -> Iterator[Json]:
         for message in self._services.mission_todos.messages(todo.id):
             kind = "feedback" if message.kind == NoticeKind.TODO_FEEDBACK else "report"
-            yield {"todoId": todo.id, "kind": kind, "at": message.at, "text": message.text[:MAX_TEXT_LENGTH]}
+            told = {"kind": kind, "author": message.author, "at": message.at, "text": message.text[:MAX_TEXT_LENGTH]}
+            yield {"todoId": todo.id, **told}
 
     def metrics(self, mission: Mission, query: MemberQuery) -> Json:
         views = self._services.metrics.views(mission.slug)

@@ -14,11 +14,10 @@ from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import did_you_mean, excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import find_mission
-from punchlist.missions.config.policy import Cadence, cadence_of, policy_of
+from punchlist.missions.config.policy import Cadence, cadence_of, next_cycle, policy_of
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.metrics.service import Metrics, MetricView
 from punchlist.missions.model import Capacity, Mission, MissionTodo, PillarState
-from punchlist.missions.planning.cadence import next_tick
 from punchlist.missions.service import Missions
 from punchlist.missions.todos import pagination
 from punchlist.missions.todos import repository as todo_repository
@@ -101,7 +100,6 @@ def read_board(
     missions = Missions(store, Conversations(store))
     mission = missions.get(slug)
     cadence, now = cadence_of(mission), store.clock()
-    active = cadence.cron is not None and mission.status == "active"
     with store.read() as tx:
         todos, counts, labels = _read_cards(tx, find_mission(tx, slug), filter, after, limit)
         runs = dict[str, Run]()
@@ -115,7 +113,7 @@ def read_board(
         todos,
         counts,
         cadence,
-        next_tick(cadence.cron or "", cadence.timezone, now) if active else None,
+        next_cycle(mission, now),
         now,
         runs,
         waits,

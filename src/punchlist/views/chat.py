@@ -10,10 +10,15 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import ChatEntry, Conversation, QueuedMessage
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.text import excerpt
+from punchlist.missions import repository as mission_repository
+from punchlist.missions.directives.model import Directive
+from punchlist.missions.directives.service import in_force
 from punchlist.runs.model import Run
-from punchlist.storage.store import Store
+from punchlist.storage.store import Store, Transaction
 from punchlist.views import activity_repository
+from punchlist.views.chat_entries import entries_of
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
@@ -45,9 +50,11 @@ class ChatPage:
     queued: Sequence[QueuedMessage]
     """Messages that wait for delivery."""
     requests: Sequence[ChatRequest]
+    directives: Sequence[Directive]
+    """Those that hold in the mission of the chat, oldest first."""
 
     def as_json(self) -> dict[str, Any]:
-        fields = ("id", "turn_id", "position", "role", "kind", "content", "created_at")
+        fields = ("id", "turn_id", "position", "role", "kind", "content", "created_at", "posted_by", "todo_id")
         return {
             "conversation": camel_json(self.conversation, "id", "title", "created_at"),
             "messages": [
@@ -59,6 +66,7 @@ class ChatPage:
             "runs": [camel_json(run, "id", "kind", "status", "agent", "todo_id", "why") for run in self.runs],
             "waiting": [message.as_json() for message in self.queued],
             "requests": [request._asdict() for request in self.requests],
+            "directives": [camel_json(each, "number", "content", "holds_until") for each in self.directives],
         }
 
 
@@ -85,17 +93,22 @@ def read_chat(
         else:
             found = activity_repository.messages_before(tx, position=_END if before is None else before, **near)
             messages, earlier, later = found[:limit][::-1], len(found) > limit, before is not None
-        ids = {message.turn_id for message in messages if message.turn_id is not None}
-        turns = {id: conversation_repository.find_turn(tx, id) for id in ids}
         return ChatPage(
             conversation,
-            [ChatEntry(message, turns.get(message.turn_id or "")) for message in messages],
+            entries_of(tx, messages),
             earlier,
             later,
             activity_repository.open_runs_in_chat(tx, conversation_id),
             conversation_repository.queued_messages(tx, conversation_id, MAX_LIMIT),
             [ChatRequest(*row) for row in activity_repository.open_requests_in_chat(tx, conversation_id)],
+            _directives(tx, conversation_id),
         )
+
+
+def _directives(tx: Transaction, conversation_id: str) -> Sequence[Directive]:
+    mission_id = activity_repository.mission_of_chat(tx, chat=conversation_id)
+    mission = mission_repository.mission(tx, mission_id) if mission_id is not None else None
+    return in_force(tx, mission, parse_timestamp(tx.now())) if mission is not None else []
 
 
 def list_message_before(store: Store, conversation_id: str, position: int) -> str:

@@ -15,7 +15,7 @@ from punchlist.missions.budgets import repository as budget_repository
 from punchlist.missions.budgets.repository import BudgetStop, Spend
 from punchlist.missions.budgets.service import spent_today
 from punchlist.missions.changes import find_mission
-from punchlist.missions.config.policy import MissionLimits, cadence_of, limits_of
+from punchlist.missions.config.policy import MissionLimits, cadence_of, limits_of, next_cycle
 from punchlist.missions.model import Mission
 from punchlist.missions.planning.cadence import next_tick
 from punchlist.missions.planning.skipped_reviews import MAX_RESTING, waiting_reviews
@@ -123,7 +123,7 @@ def _health(tx: Transaction, mission: Mission, workers: int, now: datetime) -> M
         newest,
         waiting_reviews(tx, mission.id),
         count_missed(cadence.cron, cadence.timezone, since, now, _served(newest)) if active else 0,
-        next_tick(cadence.cron, cadence.timezone, now) if active and cadence.cron is not None else None,
+        next_cycle(mission, now),
         int(queued or 0),
         int(open_runs or 0),
         spent_today(tx, mission),

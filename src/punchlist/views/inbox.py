@@ -18,6 +18,7 @@ from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotFound, StoreError
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.text import excerpt
+from punchlist.missions.escalations.transitions import question_text
 from punchlist.missions.planning.retries import is_retried, retry_at
 from punchlist.runs.model import RunKind
 from punchlist.runs.workers import alive_since
@@ -229,6 +230,7 @@ def _condition(kind: str, plan_todo_id: str, row: RequestRow) -> InboxItem:
 
 
 def _escalation(row: RequestRow, status: str) -> InboxItem:
+    row = row._replace(question=question_text(row.question))
     return _item(RequestKind.ESCALATION, row, reason="acknowledged" if status == "acknowledged" else None)
 
 

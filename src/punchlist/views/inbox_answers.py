@@ -154,7 +154,7 @@ def _escalation(services: Services, scope: Scope, item: InboxItem, answer: Inbox
         in_mission, item.id, answer.action.value, deadline=answer.deadline, reason=answer.reason
     )
     given = escalation.answer or ""
-    return given, f"Answered request {item.number}: {visible(given)}."
+    return given, f"Answered request {item.number}: {visible(given).removesuffix('.')}."
 
 
 def _failure(services: Services, scope: Scope, item: InboxItem, answer: InboxAnswer) -> _Recorded:

@@ -9,15 +9,16 @@ leaves one forever).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import merge
+from itertools import islice
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.camel_json import camel_json
-from punchlist.kernel.clock import timestamp
+from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.missions.changes import find_mission
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.store import Store, Transaction
@@ -28,6 +29,20 @@ DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 500
 GAP_SECONDS: Final = 2.0
 _NO_LIMIT: Final = 2**62
+_CHATS_AT_ONCE: Final = 20
+_CLOCKS_DIFFER: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """Whose events are read: of conversations, of a mission with all its chats, or, without either, all."""
+
+    conversations: frozenset[str] | None = None
+    mission_id: str | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        return self.conversations is None and self.mission_id is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +69,17 @@ def read_activity(
     with store.read() as tx:
         if since is not None:
             after = max(after, _number_before(tx, timestamp(since)))
-        chats = _chats(tx, mission, conversation_id)
-        found = _entries(tx, chats, after, _NO_LIMIT, max(1, min(limit, MAX_LIMIT)))
+        source = find_source(tx, mission, conversation_id)
+        found = _entries(tx, source, after, _NO_LIMIT, max(1, min(limit, MAX_LIMIT)))
         # In a database that was restored, the newest event can be older.
         last = found[-1].seq if found else min(after, activity_repository.newest_number(tx) or 0)
     return ActivityPage(found, last)
 
 
-def read_entries(
-    store: Store, conversations: Collection[str] | None, after: int, until: int, limit: int
-) -> list[ActivityEntry]:
-    """The events after one sequence number up to another, of some conversations or of all."""
+def read_entries(store: Store, source: EventSource, after: int, until: int, limit: int) -> list[ActivityEntry]:
+    """The events after one sequence number up to another."""
     with store.read() as tx:
-        return _entries(tx, conversations, after, until, limit)
+        return _entries(tx, source, after, until, limit)
 
 
 def newest_event(store: Store) -> int:
@@ -75,22 +88,40 @@ def newest_event(store: Store) -> int:
         return activity_repository.newest_number(tx) or 0
 
 
-def _chats(tx: Transaction, mission: str | None, conversation_id: str | None) -> list[str] | None:
-    """The conversations to read; None for all."""
+def find_source(tx: Transaction, mission: str | None, conversation_id: str | None) -> EventSource:
     if mission is not None and conversation_id is not None:
         raise InvalidInput("mission, conversationId: only one of them can be given")
     if mission is not None:
-        return activity_repository.chats_of_mission(tx, find_mission(tx, mission).id)
-    return None if conversation_id is None else [conversation_id]
+        return EventSource(mission_id=find_mission(tx, mission).id)
+    return EventSource(None if conversation_id is None else frozenset({conversation_id}))
 
 
-def _entries(tx: Transaction, chats: Collection[str] | None, after: int, until: int, limit: int) -> list[ActivityEntry]:
+def _entries(tx: Transaction, source: EventSource, after: int, until: int, limit: int) -> list[ActivityEntry]:
     page = {"after": after, "until": until, "most": limit}
-    if chats is None:
+    if source.is_everything:
         return activity_repository.entries(tx, **page)
-    # Each list is in order and at most a page long, so a page of all of them costs no more with a long log.
-    found = (activity_repository.entries_in_conversation(tx, conversation_id=chat, **page) for chat in chats)
-    return [entry for entry, _ in zip(merge(*found), range(limit), strict=False)]
+
+    def read(chats: Iterable[str]) -> list[ActivityEntry]:
+        """Each list is in order and at most a page long, so a page of all of them costs no more with a long log."""
+        found = (activity_repository.entries_in_conversation(tx, conversation_id=chat, **page) for chat in chats)
+        return list(islice(merge(*found), limit))
+
+    if source.mission_id is None:
+        return read(source.conversations or ())
+    entries = read({*(source.conversations or ()), *activity_repository.chats_of_mission(tx, source.mission_id)})
+    # Delegated work has a conversation for each run. Those that begin after the page are not read.
+    delegated = iter(activity_repository.delegated_chats(tx, source.mission_id, _still_open_at(tx, after)))
+    while some := list(islice(delegated, _CHATS_AT_ONCE)):
+        if len(entries) == limit and some[0][1] > entries[-1].at:
+            break
+        entries = list(islice(merge(entries, read(chat for chat, _ in some)), limit))
+    return entries
+
+
+def _still_open_at(tx: Transaction, after: int) -> str:
+    """The time of an event, with room for clocks that differ."""
+    row = activity_repository.first_from(tx, after) if after else None
+    return timestamp(parse_timestamp(row[1]) - _CLOCKS_DIFFER) if row is not None else ""
 
 
 def _number_before(tx: Transaction, moment: str) -> int:
@@ -124,9 +155,9 @@ class LiveFeed:
     def poll(self, limit: int = MAX_LIMIT) -> list[ActivityEntry]:
         """The new events, oldest first; at most `limit`."""
         with self.store.read() as tx:
-            chats = _chats(tx, self.mission, self.conversation_id)
+            source = find_source(tx, self.mission, self.conversation_id)
             self._settle(activity_repository.next_numbers(tx, self._settled, MAX_LIMIT))
-            found = _entries(tx, chats, self.last, self._settled, limit)
+            found = _entries(tx, source, self.last, self._settled, limit)
         self.last = found[-1].seq if len(found) == limit else self._settled
         return found
 

@@ -25,12 +25,13 @@ from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.store import Store
 from punchlist.views import activity_repository
 from punchlist.views.activity_repository import ActivityEntry
-from punchlist.views.live import MAX_LIMIT, LiveFeed, newest_event, read_entries
+from punchlist.views.live import MAX_LIMIT, EventSource, LiveFeed, newest_event, read_entries
 from punchlist.views.live_text import LiveText, LiveTextFeed
 
 POLL_SECONDS: Final = 0.02
 MAX_QUEUED: Final = 2_000
 """Items that a subscriber has not read."""
+MAX_KNOWN_CHATS: Final = 10_000
 IDLE_SECONDS: Final = 0.25
 """How soon the thread notices that the last subscriber is gone."""
 
@@ -40,11 +41,11 @@ LiveItem = ActivityEntry | LiveText
 class Subscription:
     """The items of one subscriber. Read it with `async for`, with `batch`, or from a thread with `read`."""
 
-    def __init__(self, hub: LiveHub, conversations: frozenset[str] | None, last: int, text: bool) -> None:
+    def __init__(self, hub: LiveHub, source: EventSource, last: int, text: bool) -> None:
         self.last = last
         """The sequence number of the last event that was read: resume with it, as `after`."""
-        self.conversations = conversations
-        """Whose items it gets; None for all."""
+        self.source = source
+        """Whose items it gets."""
         self.closed = False
         self.reset = False
         """`after` was newer than every event, because the database was restored: it starts with the newest one."""
@@ -132,7 +133,10 @@ class Subscription:
                 return False
         elif item.seq <= self.last:
             return False
-        return self.conversations is None or item.conversation_id in self.conversations
+        source = self.source
+        if source.is_everything or item.conversation_id in (source.conversations or ()):
+            return True
+        return source.mission_id is not None and self._hub.missions.known(item.conversation_id) == source.mission_id
 
     async def _take_async(self) -> list[LiveItem]:
         # Only missed events need the database.
@@ -148,9 +152,31 @@ class Subscription:
         return found
 
 
+class MissionsOfChats:
+    """Which mission each conversation belongs to. That never changes, so it is read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._found: dict[str, str | None] = {}
+
+    def look_up(self, items: Iterable[LiveItem]) -> None:
+        """Read the missions of the conversations that are not known yet."""
+        if len(self._found) > MAX_KNOWN_CHATS:
+            self._found = {}
+        if not (unknown := {item.conversation_id for item in items} - self._found.keys()):
+            return
+        with self._store.read() as tx:
+            found = {chat: activity_repository.mission_of_chat(tx, chat=chat) for chat in unknown}
+        self._found |= found
+
+    def known(self, conversation_id: str) -> str | None:
+        return self._found.get(conversation_id)
+
+
 class LiveHub:
     def __init__(self, store: Store) -> None:
         self.lock = threading.Lock()
+        self.missions = MissionsOfChats(store)
         self._store = store
         self._subscriptions: set[Subscription] = set()
         self._position = 0
@@ -167,16 +193,16 @@ class LiveHub:
         after: int | None = None,
         text: bool = True,
     ) -> Subscription:
-        """Subscribe to the chats that a mission has now, to one or several conversations, or to everything.
+        """Subscribe to the chats of a mission, also those that begin later, to conversations, or to everything.
 
         `after` is the number of the last event that the subscriber has seen; default: only new events. With `text`, it
         also gets live text, first what the open turns have streamed so far. Reads the database: call it in a thread
         from asynchronous code.
         """
-        chosen = self._choose(mission, conversation_id, conversations)
+        source = self._choose(mission, conversation_id, conversations)
         with self._starts:
             with self.lock:
-                subscription = Subscription(self, chosen, self._position if after is None else after, text)
+                subscription = Subscription(self, source, self._position if after is None else after, text)
                 self._subscriptions.add(subscription)
                 running = self._thread is not None
             if not running:
@@ -193,6 +219,7 @@ class LiveHub:
                     subscription.missed = False
         if text:
             so_far = LiveTextFeed(self._store).poll()
+            self.missions.look_up(so_far)
             with self.lock:
                 subscription.start_with(so_far)
         return subscription
@@ -217,7 +244,7 @@ class LiveHub:
     def catch_up(self, subscription: Subscription) -> list[ActivityEntry]:
         """A page of the events that the subscriber missed."""
         until = self._position
-        found = read_entries(self._store, subscription.conversations, subscription.last, until, MAX_LIMIT)
+        found = read_entries(self._store, subscription.source, subscription.last, until, MAX_LIMIT)
         with self.lock:
             subscription.last = found[-1].seq if len(found) == MAX_LIMIT else until
             subscription.missed = subscription.last < self._position
@@ -225,14 +252,12 @@ class LiveHub:
 
     def _choose(
         self, mission: str | None, conversation_id: str | None, conversations: Sequence[str] | None
-    ) -> frozenset[str] | None:
-        if mission is None and conversation_id is None and conversations is None:
-            return None
-        chosen = {*(conversations or ()), *filter(None, [conversation_id])}
-        if mission is not None:
-            with self._store.read() as tx:
-                chosen.update(activity_repository.chats_of_mission(tx, find_mission(tx, mission).id))
-        return frozenset(chosen)
+    ) -> EventSource:
+        chosen = frozenset({*(conversations or ()), *filter(None, [conversation_id])})
+        if mission is None:
+            return EventSource(None if conversation_id is None and conversations is None else chosen)
+        with self._store.read() as tx:
+            return EventSource(chosen, find_mission(tx, mission).id)
 
     # --- the thread ---------------------------------------------------------------------------------------
 
@@ -247,17 +272,22 @@ class LiveHub:
 
     def _watch(self, events: LiveFeed, texts: LiveTextFeed) -> None:
         with ChangeWatch(self._store) as watch:
+            pending: list[LiveItem] = []
             while True:
                 items: list[LiveItem] = []
                 # While the database is unavailable, subscribers wait.
                 with suppress(StoreError):
-                    items += [*events.poll(), *texts.poll()]
+                    pending += events.poll()
+                    pending += texts.poll()
+                    self.missions.look_up(pending)
+                    items, pending = pending, []
                 with self.lock:
                     if not self._subscriptions:
                         self._thread = None
                         return
                     for subscription in self._subscriptions if items else ():
                         subscription.offer(items)
-                    self._position = events.last
+                    if not pending:
+                        self._position = events.last
                 if not items:
                     watch.wait(IDLE_SECONDS, POLL_SECONDS)

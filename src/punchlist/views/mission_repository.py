@@ -94,25 +94,26 @@ MAX_REQUESTS: Final = 10_000
 # --- one todo ---------------------------------------------------------------------------------------------
 
 
-class HistoryEntry(NamedTuple):
-    """A change of a todo."""
+class TodoEvent(NamedTuple):
+    """An event of a todo."""
 
     version: int
-    """Numbered within the mission."""
     at: str
     actor: str
     action: str
     from_status: str | None
     to_status: str | None
     reason: str
+    data: str
 
 
 # The first condition is that of a partial index.
-history: Final = SelectAll(
-    HistoryEntry._make,
-    f"SELECT {columns(HistoryEntry._fields)} FROM events WHERE substr(stream, 1, 8) = 'mission:' "
-    "AND stream = :stream AND subject = :todo_id AND version > :after ORDER BY version LIMIT :most",
+_TODO_EVENT: Final = (
+    f"SELECT {columns(TodoEvent._fields)} FROM events WHERE substr(stream, 1, 8) = 'mission:' "
+    "AND stream = :stream AND subject = :todo_id"
 )
+history: Final = SelectAll(TodoEvent._make, f"{_TODO_EVENT} AND version > :after ORDER BY version LIMIT :most")
+history_until: Final = SelectAll(TodoEvent._make, f"{_TODO_EVENT} AND version <= :until ORDER BY version")
 escalations_of_todo: Final = SelectAll(
     Escalation._make,
     f"SELECT {columns(Escalation._fields)} FROM escalations WHERE todo_id = :todo_id ORDER BY asked_at, id",
@@ -122,15 +123,17 @@ unanswered_of_todo: Final = SelectAll(
     f"SELECT {columns(Escalation._fields)} FROM escalations WHERE todo_id = :todo_id AND status <> 'answered' "
     "ORDER BY asked_at, id",
 )
-messages_of_turn: Final = SelectAll(
-    Message._make,
-    f"SELECT {columns(Message._fields)} FROM messages WHERE turn_id = :turn_id AND position > :after "
-    "ORDER BY position LIMIT :most",
+_MESSAGE: Final = f"SELECT {columns(Message._fields)} FROM messages"
+_AFTER: Final = "AND (created_at, position, id) > (:at, :position, :id) ORDER BY created_at, position, id LIMIT :most"
+_BEFORE: Final = (
+    "AND (created_at, position, id) < (:at, :position, :id) "
+    "ORDER BY created_at DESC, position DESC, id DESC LIMIT :most"
 )
-newest_of_turn: Final = SelectAll(
-    Message._make,
-    f"SELECT {columns(Message._fields)} FROM messages WHERE turn_id = :turn_id ORDER BY position DESC LIMIT :most",
-)
+said_after: Final = SelectAll(Message._make, f"{_MESSAGE} WHERE turn_id = :turn_id {_AFTER}")
+said_before: Final = SelectAll(Message._make, f"{_MESSAGE} WHERE turn_id = :turn_id {_BEFORE}")
+posted_after: Final = SelectAll(Message._make, f"{_MESSAGE} WHERE todo_id = :todo_id {_AFTER}")
+posted_before: Final = SelectAll(Message._make, f"{_MESSAGE} WHERE todo_id = :todo_id {_BEFORE}")
+"""Messages about a todo outside turns."""
 
 # --- metrics ----------------------------------------------------------------------------------------------
 

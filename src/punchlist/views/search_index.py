@@ -24,6 +24,7 @@ from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import timestamp
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import search_repository as repository
+from punchlist.views.activity_repository import mission_of_chat
 from punchlist.views.plain_text import message_text
 from punchlist.views.search_repository import IndexedEvent, SearchDocument
 
@@ -105,7 +106,8 @@ def _documents(tx: Transaction, events: Iterable[IndexedEvent]) -> Iterator[Sear
 def _of_plan_todo(tx: Transaction, id: str) -> Iterator[SearchDocument]:
     if (row := repository.plan_todo(tx, id)) is not None:
         conversation_id, turn_id, at, title, more = row
-        yield SearchDocument("plan_todo", id, conversation_id, None, turn_id, None, at, f"{title}\n{more.strip()}")
+        mission = mission_of_chat(tx, chat=conversation_id)
+        yield SearchDocument("plan_todo", id, conversation_id, mission, turn_id, None, at, f"{title}\n{more.strip()}")
 
 
 def _of_mission_todo(tx: Transaction, id: str, conversation_id: str) -> Iterator[SearchDocument]:
@@ -135,7 +137,7 @@ def _of_message(tx: Transaction, message: Message) -> Iterator[SearchDocument]:
     if not text.strip() or (asked and _is_of_worker(tx, message)):
         return
     kind = "request" if asked else "message"
-    mission = repository.mission_of_chat(tx, chat=message.conversation_id)
+    mission = mission_of_chat(tx, chat=message.conversation_id)
     place = message.conversation_id, mission, message.turn_id, message.position, message.created_at
     yield SearchDocument(kind, message.id, *place, text)
 
@@ -156,8 +158,9 @@ def _of_checklist(tx: Transaction, conversation_id: str, at: str) -> Iterator[Se
     for subject in repository.subjects_of_conversation(tx, conversation_id, "checklist_item"):
         if subject not in kept:
             _remove(tx, "checklist_item", subject)
+    mission = mission_of_chat(tx, chat=conversation_id) if kept else None
     for subject, text in kept.items():
-        yield SearchDocument("checklist_item", subject, conversation_id, None, None, None, at, text)
+        yield SearchDocument("checklist_item", subject, conversation_id, mission, None, None, at, text)
 
 
 # --- from documents to the index --------------------------------------------------------------------------

@@ -72,11 +72,6 @@ mission_todo: Final = SelectOne[tuple[str, str, str, str]](
     "SELECT mission_id, created_at, title, coalesce(description, '') || '\n' || coalesce(completion_criteria, '') "
     "|| '\n' || coalesce(outcome, '') FROM mission_todos WHERE id = :id",
 )
-mission_of_chat: Final = SelectOne[str](
-    first_column,
-    "SELECT id FROM missions WHERE conversation_id = :chat "
-    "UNION SELECT mission_id FROM pillars WHERE conversation_id = :chat OR todo_conversation_id = :chat",
-)
 
 # --- documents --------------------------------------------------------------------------------------------
 

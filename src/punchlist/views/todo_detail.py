@@ -10,11 +10,10 @@ from punchlist.claims import repository as claim_repository
 from punchlist.claims.model import Claim
 from punchlist.conversations.model import Message
 from punchlist.conversations.service import Conversations
-from punchlist.errors import InvalidInput, NotFound
+from punchlist.errors import NotFound
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import event_stream
 from punchlist.missions.model import Capacity, Escalation, Metric, Mission, MissionTodo, TodoComment, TodoFile
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.links import LinkedTodo, linked_todos
@@ -25,13 +24,12 @@ from punchlist.runs.model import Run
 from punchlist.runs.service import Runs
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import mission_repository as view_repository
-from punchlist.views.mission_repository import MAX_REQUESTS, AgentRequest, HistoryEntry
+from punchlist.views.mission_repository import MAX_REQUESTS, AgentRequest
 from punchlist.views.todo_evidence import EvidencePage, evidence_page, without_reviews
+from punchlist.views.todo_history import HistoryEntry, read_history
 
 _MAX_MESSAGES: Final = 5
-_MESSAGE_FIELDS: Final = ("id", "turn_id", "position", "role", "kind", "content", "created_at")
-PAGE: Final = 100
-MAX_PAGE: Final = 500
+_MESSAGE_FIELDS: Final = ("id", "turn_id", "position", "role", "kind", "content", "created_at", "posted_by", "todo_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,79 +150,6 @@ def _reference(todo: MissionTodo) -> dict[str, Any]:
     return {"id": todo.id, "title": todo.title, "status": todo.status.value}
 
 
-def read_history(store: Store, todo: MissionTodo, *, after: int = 0, limit: int = PAGE) -> list[HistoryEntry]:
-    """A page of the changes of a todo, oldest first. `after` is the version of the last entry of the page before."""
-    with store.read() as tx:
-        stream = event_stream(todo.mission_id)
-        return view_repository.history(tx, stream=stream, todo_id=todo.id, after=after, most=min(limit, MAX_PAGE))
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
-    entries: Sequence[HistoryEntry]
-    """Oldest first."""
-    cursor: str | None
-    """None on the last page."""
-
-    def as_json(self) -> dict[str, Any]:
-        more = {"nextCursor": self.cursor} if self.cursor else {}
-        return {"items": [camel_json(entry) for entry in self.entries], **more}
-
-
-def read_history_page(store: Store, todo: MissionTodo, *, cursor: str | None = None, limit: int = PAGE) -> HistoryPage:
-    if cursor is not None and (not cursor.isdecimal() or len(cursor) > 9):
-        raise InvalidInput("cursor: must be a nextCursor, unchanged; leave it out to start from the beginning")
-    limit = max(1, min(limit, MAX_PAGE - 1))
-    found = read_history(store, todo, after=int(cursor or 0), limit=limit + 1)
-    return HistoryPage(found[:limit], str(found[limit - 1].version) if len(found) > limit else None)
-
-
-@dataclass(frozen=True, slots=True)
-class TranscriptPage:
-    """Messages of all rounds of the work on a todo, oldest first."""
-
-    messages: Sequence[Message]
-    cursor: str | None
-    """None on the last page."""
-
-    def as_json(self) -> dict[str, Any]:
-        more = {"nextCursor": self.cursor} if self.cursor else {}
-        return {"items": [camel_json(message, *_MESSAGE_FIELDS) for message in self.messages], **more}
-
-
-def read_transcript(store: Store, todo_id: str, *, cursor: str | None = None, limit: int = PAGE) -> TranscriptPage:
-    limit = min(limit, MAX_PAGE)
-    with store.read() as tx:
-        turn_ids = mission_repository.turn_ids_of_todo(tx, todo_id)
-        position = 0
-        if cursor is not None:
-            turn_id, _, number = cursor.partition(":")
-            if turn_id not in turn_ids or not number.isdecimal() or len(number) > 9:
-                raise InvalidInput("cursor: must be a nextCursor, unchanged; leave it out to start from the beginning")
-            turn_ids, position = turn_ids[turn_ids.index(turn_id) :], int(number)
-        found: list[Message] = []
-        for turn_id in turn_ids:
-            most = limit + 1 - len(found)
-            found += view_repository.messages_of_turn(tx, turn_id=turn_id, after=position, most=most)
-            position = 0
-            if len(found) > limit:
-                break
-    last = found[limit - 1] if len(found) > limit else None
-    return TranscriptPage(found[:limit], f"{last.turn_id}:{last.position}" if last else None)
-
-
-def read_newest_messages(store: Store, todo_id: str, *, limit: int) -> list[Message]:
-    """The end of the transcript, oldest first."""
-    limit = min(limit, MAX_PAGE)
-    with store.read() as tx:
-        found: list[Message] = []
-        for turn_id in reversed(mission_repository.turn_ids_of_todo(tx, todo_id)):
-            if len(found) >= limit:
-                break
-            found += view_repository.newest_of_turn(tx, turn_id=turn_id, most=limit - len(found))
-    return found[::-1]
-
-
 def detail_json(detail: TodoDetail) -> dict[str, Any]:
     claim = detail.claim
     return {
@@ -259,4 +184,4 @@ def request_json(request: AgentRequest) -> dict[str, Any]:
 
 
 def history_json(detail: TodoDetail) -> list[dict[str, Any]]:
-    return [camel_json(entry) for entry in detail.history]
+    return [entry.as_json() for entry in detail.history]

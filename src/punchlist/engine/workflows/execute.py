@@ -84,7 +84,8 @@ async def execute(run: Run, context: WorkflowContext) -> str:
             return f"The todo is {status}."
         feedback = review["text"] or review["why"]
         text = _with_heading(run, number, feedback)
-        await context.post(f"feedback.{number}", run, run.conversation_id, NoticeKind.TODO_FEEDBACK, text)
+        lead = context.agent(LEAD)
+        await context.post(f"feedback.{number}", run, run.conversation_id, NoticeKind.TODO_FEEDBACK, text, lead)
 
     sent_back = f"The Lead has sent it back {'once' if rounds == 1 else f'{rounds} times'}"
 
@@ -234,7 +235,7 @@ async def _work(
     report = report_text(result)
     kind = NoticeKind.TODO_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
     heading = _with_heading(run, int(number.partition(".")[0]), report)
-    await context.post(f"report.{number}", run, chat, kind, heading)
+    await context.post(f"report.{number}", run, chat, kind, heading, owner)
     return report, result["turnId"]
 
 
@@ -294,7 +295,7 @@ async def delegate(run: Run, context: WorkflowContext) -> str:
     kind = NoticeKind.WORKER_RESULT if result["reason"] == Reason.COMPLETED else NoticeKind.TODO_ERROR
     text = report_text(result)
     heading = f"[{run.agent}, run {run.workflow_id}]"
-    await context.post("result", run, run.parameters["origin"], kind, f"{heading}\n{quote_verbatim(text)}")
+    await context.post("result", run, run.parameters["origin"], kind, f"{heading}\n{quote_verbatim(text)}", worker)
     return text
 
 

@@ -31,6 +31,14 @@ class Spend(NamedTuple):
         )
 
 
+class SpendPlace(NamedTuple):
+    """Whose work a request to a model belongs to."""
+
+    mission_id: str
+    todo_id: str | None = None
+    pillar_id: str | None = None
+
+
 class BudgetStop(NamedTuple):
     """A row of `budget_stops`: a budget that was reached."""
 
@@ -44,7 +52,7 @@ class BudgetStop(NamedTuple):
 
 _SUMS: Final = (
     "SELECT coalesce(sum(requests), 0), coalesce(sum(input_tokens), 0), coalesce(sum(output_tokens), 0), "
-    "coalesce(sum(cost), 0), coalesce(sum(unpriced), 0) FROM mission_spend"
+    "coalesce(sum(cost), 0), coalesce(sum(unpriced), 0) FROM mission_spending"
 )
 
 
@@ -53,12 +61,14 @@ def _spend(row: tuple[int, int, int, float, int]) -> Spend:
 
 
 ADD_SPEND: Final = Statement(
-    "INSERT INTO mission_spend (mission_id, day, todo_id, requests, input_tokens, output_tokens, cost, unpriced) "
-    "VALUES (:mission_id, :day, :todo_id, :requests, :input_tokens, :output_tokens, :cost, :unpriced) "
-    "ON CONFLICT (mission_id, day, todo_id) DO UPDATE SET requests = mission_spend.requests + excluded.requests, "
-    "input_tokens = mission_spend.input_tokens + excluded.input_tokens, "
-    "output_tokens = mission_spend.output_tokens + excluded.output_tokens, cost = mission_spend.cost + excluded.cost, "
-    "unpriced = mission_spend.unpriced + excluded.unpriced"
+    "INSERT INTO mission_spending "
+    "(mission_id, day, todo_id, pillar_id, requests, input_tokens, output_tokens, cost, unpriced) "
+    "VALUES (:mission_id, :day, :todo_id, :pillar_id, :requests, :input_tokens, :output_tokens, :cost, :unpriced) "
+    "ON CONFLICT (mission_id, day, todo_id, pillar_id) DO UPDATE SET "
+    "requests = mission_spending.requests + excluded.requests, "
+    "input_tokens = mission_spending.input_tokens + excluded.input_tokens, "
+    "output_tokens = mission_spending.output_tokens + excluded.output_tokens, "
+    "cost = mission_spending.cost + excluded.cost, unpriced = mission_spending.unpriced + excluded.unpriced"
 )
 spend_of_day: Final = SelectOne(_spend, f"{_SUMS} WHERE mission_id = :mission_id AND day = :day")
 spend_of_todo: Final = SelectOne(_spend, f"{_SUMS} WHERE todo_id = :todo_id")

@@ -16,7 +16,7 @@ from punchlist.kernel.clock import parse_timestamp
 from punchlist.kernel.events import SYSTEM
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.budgets import repository
-from punchlist.missions.budgets.repository import BudgetStop, Spend
+from punchlist.missions.budgets.repository import BudgetStop, Spend, SpendPlace
 from punchlist.missions.changes import MissionAction, MissionWrite
 from punchlist.missions.config.policy import MissionLimits, cadence_of, limits_of
 from punchlist.missions.model import Mission
@@ -57,25 +57,31 @@ class Budgets:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def reserve(self, mission_id: str, todo_id: str | None, estimate: Spend) -> str | None:
+    def now(self) -> datetime:
+        return self._store.clock()
+
+    def reserve(self, place: SpendPlace, estimate: Spend, at: datetime) -> str | None:
         """Charge a request before it is sent; if it would exceed a budget, the reason why it must wait instead."""
         with self._store.write() as tx:
-            mission = mission_repository.lock_mission(tx, mission_id)
+            mission = mission_repository.lock_mission(tx, place.mission_id)
             if mission is None:
                 return None
-            excess = _excess(tx, mission, todo_id, estimate)
+            excess = _excess(tx, mission, place.todo_id, estimate, at)
             if excess is not None:
-                return _stop(tx, mission, todo_id, excess)
-            _add(tx, mission, todo_id, estimate)
+                return _stop(tx, mission, place.todo_id, excess)
+            _add(tx, mission, place, estimate, at)
             return None
 
-    def settle(self, mission_id: str, todo_id: str | None, estimate: Spend, used: Spend) -> None:
-        """Replace the estimate of a request by what it used; `used` is empty if the request failed."""
+    def settle(self, place: SpendPlace, estimate: Spend, used: Spend, at: datetime) -> None:
+        """Replace the estimate of a request by what it used; `used` is empty if the request failed.
+
+        `at` is when it was charged: a request that ends after midnight belongs to the day before.
+        """
         difference = used.minus(estimate)
         with self._store.write() as tx:
-            mission = mission_repository.lock_mission(tx, mission_id)
+            mission = mission_repository.lock_mission(tx, place.mission_id)
             if mission is not None:
-                _add(tx, mission, todo_id, difference)
+                _add(tx, mission, place, difference, at)
 
     def is_available(self, mission_id: str, todo_id: str | None) -> bool:
         """Whether work that a budget stopped can continue. Ends the stops that are over."""
@@ -109,7 +115,11 @@ class Budgets:
 
 
 def spent_today(tx: Transaction, mission: Mission) -> Spend:
-    return repository.spend_of_day(tx, mission.id, local_day(mission, parse_timestamp(tx.now()))) or Spend()
+    return _spent_on_day(tx, mission, parse_timestamp(tx.now()))
+
+
+def _spent_on_day(tx: Transaction, mission: Mission, at: datetime) -> Spend:
+    return repository.spend_of_day(tx, mission.id, local_day(mission, at)) or Spend()
 
 
 def local_day(mission: Mission, now: datetime) -> str:
@@ -131,10 +141,10 @@ def limit_lines(limits: MissionLimits) -> Iterator[str]:
             yield f"${value:.2f} per {per}" if unit else f"{value:,} tokens per {per}"
 
 
-def _excess(tx: Transaction, mission: Mission, todo_id: str | None, next: Spend) -> BudgetExcess | None:
+def _excess(tx: Transaction, mission: Mission, todo_id: str | None, next: Spend, at: datetime) -> BudgetExcess | None:
     limits = limits_of(mission)
     todo = repository.spend_of_todo(tx, todo_id) if todo_id is not None else None
-    return exceeded(limits, spent_today(tx, mission), todo, next)
+    return exceeded(limits, _spent_on_day(tx, mission, at), todo, next)
 
 
 def _stop(tx: Transaction, mission: Mission, todo_id: str | None, excess: BudgetExcess) -> str:
@@ -161,6 +171,6 @@ def _holds(mission: Mission, stop: BudgetStop, now: str) -> bool:
     return stop.id == _stop_id(mission, stop.todo_id, limit, now)
 
 
-def _add(tx: Transaction, mission: Mission, todo_id: str | None, spend: Spend) -> None:
-    day = local_day(mission, parse_timestamp(tx.now()))
-    tx.run(repository.ADD_SPEND, mission_id=mission.id, day=day, todo_id=todo_id or "", **spend._asdict())
+def _add(tx: Transaction, mission: Mission, place: SpendPlace, spend: Spend, at: datetime) -> None:
+    whose = {"mission_id": mission.id, "todo_id": place.todo_id or "", "pillar_id": place.pillar_id or ""}
+    tx.run(repository.ADD_SPEND, **whose, day=local_day(mission, at), **spend._asdict())

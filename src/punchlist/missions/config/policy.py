@@ -4,13 +4,14 @@ module must not import pydantic."""
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final
 
 from punchlist.kernel.camel_json import camel_case, camel_json
 from punchlist.missions.config.field_rules import line, number, whole_number
 from punchlist.missions.model import Mission
-from punchlist.missions.planning.cadence import cron_problem, timezone_problem
+from punchlist.missions.planning.cadence import cron_problem, next_tick, timezone_problem
 from punchlist.toolcalls.policy import Mode
 
 MAX_DAYS: Final = 36_500
@@ -115,6 +116,14 @@ def policy_of(mission: Mission) -> TodoPolicy:
     values["stale_backlog_policy"] = StaleBacklog(values["stale_backlog_policy"])
     values["overdue_pending_policy"] = OverduePending(values["overdue_pending_policy"])
     return TodoPolicy(**values)
+
+
+def next_cycle(mission: Mission, now: datetime) -> str | None:
+    """When the next cycle is due; None without a cadence, and while the mission is paused or archived."""
+    cadence = cadence_of(mission)
+    if cadence.cron is None or mission.status != "active" or mission.paused_at is not None:
+        return None
+    return next_tick(cadence.cron, cadence.timezone, now)
 
 
 def cadence_of(mission: Mission) -> Cadence:

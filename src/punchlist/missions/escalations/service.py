@@ -22,7 +22,7 @@ from punchlist.missions.escalations.transitions import (
 )
 from punchlist.missions.model import Escalation, MissionScope, MissionTodo
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
-from punchlist.missions.todos.reports import send_back
+from punchlist.missions.todos.reports import give_feedback, send_back
 from punchlist.missions.todos.service import extend_todo
 from punchlist.missions.todos.todo_drafts import parse_new_deadline
 from punchlist.missions.todos.transitions import cancel_todo, find_todo
@@ -88,8 +88,8 @@ class Escalations:
             elif until is not None:
                 extend_todo(write, todo, until, why)
             _post_answer(write, todo, choice, text)
-            if escalation.kind == REVIEW and choice is not EscalationAnswer.CANCEL:
-                _continue_work(write, todo, reason or f"{scope.actor.name} answered: {text}")
+            if choice is not EscalationAnswer.CANCEL:
+                _tell_owner(write, escalation, todo, f"{scope.actor.name} answered: {text}", reason)
             return answered
 
 
@@ -150,10 +150,15 @@ def _unknown_escalation(id: str) -> NotFound:
     return NotFound(f"There is no escalation {excerpt(id)!r}. List them with `punchlist mission escalations`.")
 
 
-def _continue_work(write: MissionWrite, todo: MissionTodo, message: str) -> None:
+def _tell_owner(write: MissionWrite, escalation: Escalation, todo: MissionTodo, answer: str, reason: str) -> None:
+    """Work that did not finish goes on; the reason of any answer is feedback for the owner."""
     pillar = mission_repository.pillar(write.tx, todo.pillar_id)
-    if pillar is not None and todo.status is TodoStatus.IN_PROGRESS:
-        send_back(write, todo, pillar, message)
+    if pillar is None or todo.status is not TodoStatus.IN_PROGRESS:
+        return
+    if escalation.kind == REVIEW:
+        send_back(write, todo, pillar, reason or answer)
+    elif reason:
+        give_feedback(write, todo, pillar, answer)
 
 
 def _post_answer(write: MissionWrite, todo: MissionTodo, choice: EscalationAnswer, text: str) -> None:
@@ -163,4 +168,4 @@ def _post_answer(write: MissionWrite, todo: MissionTodo, choice: EscalationAnswe
     if todo.status is TodoStatus.IN_PROGRESS and choice is not EscalationAnswer.CANCEL:
         pillar = mission_repository.pillar(write.tx, todo.pillar_id)
         assert pillar is not None
-        write.post(NoticeKind.NOTE, note, pillar.todo_conversation_id)
+        write.post(NoticeKind.NOTE, note, pillar.todo_conversation_id, todo_id=todo.id)

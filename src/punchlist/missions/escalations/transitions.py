@@ -21,6 +21,7 @@ OVERDUE: Final = "overdue"
 REVIEW: Final = "review"
 """The work on the todo does not finish."""
 _MAX_TITLE_LENGTH: Final = 300
+_HOW_TO_ANSWER: Final = "Answer in this chat, or with"
 
 
 def create_escalation(
@@ -70,8 +71,12 @@ def title_sentence(todo: MissionTodo) -> str:
     return title if title.endswith((".", "!", "?")) else f"{title}."
 
 
+def question_text(escalation_question: str) -> str:
+    """The question without its last line, which says how to answer it: for surfaces that say it in their own words."""
+    text, _, last = escalation_question.rpartition("\n")
+    return text if last.startswith(_HOW_TO_ANSWER) else escalation_question
+
+
 def _how_to_answer(id: str, kind: str) -> str:
     keep = "let its owner go on" if kind == REVIEW else "leave the todo unchanged"
-    return (
-        f"Answer in this chat, or with `punchlist mission answer {id[-8:]} extend DATE`, `cancel`, or `keep` to {keep}."
-    )
+    return f"{_HOW_TO_ANSWER} `punchlist mission answer {id[-8:]} extend DATE`, `cancel`, or `keep` to {keep}."

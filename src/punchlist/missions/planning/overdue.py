@@ -132,7 +132,7 @@ def _handle(write: MissionWrite, policy: TodoPolicy, todo: MissionTodo) -> _Over
 def _warn(write: MissionWrite, todo: MissionTodo) -> None:
     pillar = mission_repository.pillar(write.tx, todo.pillar_id)
     assert pillar is not None, "a pillar with todos cannot be deleted"
-    write.post(NoticeKind.DEADLINE_WARNING, prompts.overdue_note(todo), pillar.todo_conversation_id)
+    write.post(NoticeKind.DEADLINE_WARNING, prompts.overdue_note(todo), pillar.todo_conversation_id, todo_id=todo.id)
 
 
 def _remind(write: MissionWrite, policy: TodoPolicy, now: datetime) -> tuple[Escalation, ...]:

@@ -187,7 +187,8 @@ def edit_todo(write: MissionWrite, todo: MissionTodo, pillar: Pillar, fields: Ed
     if todo.status is TodoStatus.IN_PROGRESS:
         names = ", ".join(_NAMES.get(name, name) for name in edited)
         text = f"{scope.actor.role.described} edited “{visible(changed.title)}” (TODO {todo.id}): {names}."
-        write.post(NoticeKind.NOTE, f"{text}\n{block_quote(reason)}", pillar.todo_conversation_id)
+        note = f"{text}\n{block_quote(reason)}"
+        write.post(NoticeKind.NOTE, note, pillar.todo_conversation_id, todo_id=todo.id)
     return TodoChange(changed)
 
 

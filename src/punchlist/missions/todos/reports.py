@@ -30,7 +30,7 @@ from punchlist.missions.todos.transitions import (
 from punchlist.missions.todos.validation import MAX_REASON_LENGTH, parse_block
 from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import OPEN, RunStatus
-from punchlist.runs.model import RunKind
+from punchlist.runs.model import Run, RunKind
 from punchlist.runs.service import tell
 
 REPORTERS: Final = frozenset({Role.OWNER, Role.PERSON, Role.SYSTEM})
@@ -43,6 +43,8 @@ class TodoMessage(NamedTuple):
     kind: str
     at: str
     text: str
+    author: str | None
+    """Who posted it; None in databases of the first versions."""
 
 
 class TodoReports(TodoQueries):
@@ -63,7 +65,7 @@ class TodoReports(TodoQueries):
                 claims.check_use(tx, claim, f"“{visible(todo.title)}” ({todo.id})", fence, scope.actor.role)
             changed = update_todo(write, WORK, todo, "its result was reported", worked_at=tx.now())
             content = f"[TODO {todo.id}]\n{quote_verbatim(result)}"
-            write.post(NoticeKind.TODO_RESULT, content, pillar.todo_conversation_id)
+            write.post(NoticeKind.TODO_RESULT, content, pillar.todo_conversation_id, todo_id=todo.id)
             return TodoChange(changed)
 
     def feedback(self, scope: MissionScope, mission_slug: str, todo_id: str, text: str) -> TodoChange:
@@ -80,31 +82,42 @@ class TodoReports(TodoQueries):
         """The reports, errors and feedback of the current work on a todo, oldest first."""
         found = Conversations(self._store).about_todo(todo_id, since=self.get(todo_id).started_at or "")
         return [
-            TodoMessage(message.kind, message.created_at, unquote(message.content.partition("\n")[2]))
+            TodoMessage(
+                *(message.kind, message.created_at, unquote(message.content.partition("\n")[2]), message.posted_by)
+            )
             for message in found
         ]
 
 
 def send_back(write: MissionWrite, todo: MissionTodo, pillar: Pillar, message: str) -> TodoChange:
-    """Post feedback on a todo in progress, and make sure that its owner gets it.
-
-    An owner that works reads it at once; otherwise it is part of the next round. A todo without a run gets one.
-    """
-    tx = write.tx
+    """Post feedback on a todo in progress, and make sure that its owner gets it: a todo without a run gets one."""
     changed = advance_todo(write, todo, TodoAction.RESUME, excerpt(message, MAX_REASON_LENGTH))
-    write.post(NoticeKind.TODO_FEEDBACK, f"[TODO {todo.id}]\n{quote_verbatim(message)}", pillar.todo_conversation_id)
+    run = give_feedback(write, todo, pillar, message)
     # The work goes on, which answers the question about work that did not finish.
     answer_escalations(write, todo, f"resumed: {message}", REVIEW)
+    if run is None:
+        run = enqueue_execution(write.tx, write.scope, pillar, changed, excerpt(message, MAX_REASON_LENGTH))
+        return TodoChange(changed, run_id=run.id)
+    return TodoChange(changed, _warning(write, todo), run_id=run.id)
+
+
+def give_feedback(write: MissionWrite, todo: MissionTodo, pillar: Pillar, message: str) -> Run | None:
+    """Post feedback on a todo in progress; its open run, if it has one.
+
+    An owner that works reads it at once; otherwise it is part of the next round.
+    """
+    tx = write.tx
+    content = f"[TODO {todo.id}]\n{quote_verbatim(message)}"
+    write.post(NoticeKind.TODO_FEEDBACK, content, pillar.todo_conversation_id, todo_id=todo.id)
     working = [run for run in run_repository.by_todo(tx, todo.id) if run.kind is RunKind.EXECUTE and run.status in OPEN]
     if not working:
-        run = enqueue_execution(tx, write.scope, pillar, changed, excerpt(message, MAX_REASON_LENGTH))
-        return TodoChange(changed, run_id=run.id)
+        return None
     run = working[0]
     turn = conversation_repository.find_turn(tx, run.turn_id) if run.turn_id is not None else None
     # Not while the Lead reviews, which may be the caller, and not while it waits: a message would answer the question.
     if run.status is RunStatus.RUNNING and turn is not None and turn.open and turn.agent_id == run.agent:
         tell(tx, write.scope, run.id, message)
-    return TodoChange(changed, _warning(write, todo), run_id=run.id)
+    return run
 
 
 def _warning(write: MissionWrite, todo: MissionTodo) -> str | None:

@@ -113,17 +113,22 @@ def answer(
             metavar="ANSWER...", help="The answer, - for stdin; to an escalation: extend DATE, cancel or keep."
         ),
     ],
+    why: Annotated[
+        str, typer.Option("--why", "-w", metavar="TEXT", help="To an escalation: why. The owner of the todo reads it.")
+    ] = "",
 ) -> None:
     """Answer an agent's question or a mission's escalation, or report an event that a todo waits for."""
     refuse_for_agents("inbox answer")
     services, item = _find(cli, number, "question", "event", "escalation")
     if item.kind != "escalation":
+        if why:
+            raise typer.BadParameter("is for escalations; here, write it in the answer", param_hint="--why")
         text = sys.stdin.read() if words == ["-"] else " ".join(words)
         _answer(cli, services, item, "answer", text=text)
         return
     if len(words) > 2:
         raise typer.BadParameter("must be: extend DATE, cancel or keep", param_hint="ANSWER")
-    _answer(cli, services, item, words[0], deadline=words[1] if len(words) == 2 else None)
+    _answer(cli, services, item, words[0], deadline=words[1] if len(words) == 2 else None, reason=why)
 
 
 @app.command()

@@ -261,7 +261,7 @@ def show(
     limit: LimitOption = 500,
     cursor: CursorOption = None,
 ) -> None:
-    """Show a mission's capacity and each pillar's metrics, strategies and todos."""
+    """Show a mission's capacity and directives, and each pillar's metrics, strategies and todos."""
     from punchlist.surfaces.cli.mission_view import board_lines
     from punchlist.views.board import BoardFilter, board_json, read_board
     from punchlist.views.health import read_health
@@ -270,8 +270,14 @@ def show(
     filter = BoardFilter(pillar, priority, search, archived, label)
     board = read_board(services.store, slug, filter, limit=limit, cursor=cursor)
     [health] = read_health(services.store, slug).missions
-    shown = {**mission_json(board.mission, board.todos.capacity), **board_json(board), "health": health.as_json()}
-    cli.show(shown, board_lines(board, health))
+    directives = services.directives.list(slug)
+    shown = {
+        **mission_json(board.mission, board.todos.capacity),
+        **board_json(board),
+        "health": health.as_json(),
+        "directives": [camel_json(one) for one in directives],
+    }
+    cli.show(shown, board_lines(board, health, directives))
 
 
 @app.command()

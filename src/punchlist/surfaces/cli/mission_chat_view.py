@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 from punchlist.agent.message_kinds import TEXT
 from punchlist.conversations.model import ChatEntry, Message, MessageRole, NoticeKind
+from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.events import Role
 from punchlist.kernel.text import visible, visible_block
 from punchlist.models.model import CallReturn, Reply
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, line_width
+from punchlist.surfaces.cli.mission_directive import directive_line
 from punchlist.surfaces.conversation_export import conversation_json, message_json, parse_message
 from punchlist.views.chat import ChatPage
 
@@ -20,7 +23,8 @@ _SHOWN_IN_FULL: Final = frozenset({TEXT, *(notice.value for notice in NoticeKind
 
 
 def entry_json(entry: ChatEntry) -> dict[str, Any]:
-    return {**message_json(entry.message), "agent": entry.turn.agent_id if entry.turn else None}
+    agent = entry.turn.agent_id if entry.turn else None
+    return {**message_json(entry.message), **camel_json(entry.message, "posted_by", "todo_id"), "agent": agent}
 
 
 def chat_json(page: ChatPage) -> dict[str, Any]:
@@ -33,10 +37,11 @@ def chat_json(page: ChatPage) -> dict[str, Any]:
 
 def chat_lines(page: ChatPage) -> Iterator[str]:
     cells, entries = line_width(), page.entries
+    yield from (fit_line(f"directive {directive_line(one)}", cells) for one in page.directives)
     if page.earlier and entries:
         yield f"\nEarlier messages: --before {entries[0].message.position}"
     for entry in entries:
-        yield from _entry_lines(entry, cells)
+        yield from entry_lines(entry, cells)
     if not entries:
         yield "\nNo messages yet." if not page.earlier else "\nNo messages there."
     if page.later and entries:
@@ -52,19 +57,10 @@ def chat_lines(page: ChatPage) -> Iterator[str]:
         yield fit_line(f"\nrun {run.id[-8:]}  {visible(run.agent)}  {run.status}{why}", cells)
 
 
-def message_lines(messages: Sequence[Message]) -> Iterator[str]:
-    """Messages whose turns are not known."""
-    cells = line_width()
-    for message in messages:
-        yield from _entry_lines(ChatEntry(message, None), cells)
-    if not messages:
-        yield "No messages yet."
-
-
-def _entry_lines(entry: ChatEntry, cells: int) -> Iterator[str]:
+def entry_lines(entry: ChatEntry, cells: int) -> Iterator[str]:
     message = entry.message
     agent = visible(entry.turn.agent_id) if entry.turn else "punchlist"
-    indent = _INDENT if entry.turn and entry.turn.parent_turn_id else ""
+    indent = _INDENT if entry.delegated else ""
     match parse_message(message):
         case Reply(text=text, calls=calls):
             if text.strip():
@@ -86,14 +82,20 @@ def _entry_lines(entry: ChatEntry, cells: int) -> Iterator[str]:
 
 
 def _author(entry: ChatEntry, agent: str) -> str:
-    message, delegated = entry.message, entry.turn is not None and entry.turn.parent_turn_id is not None
+    message = entry.message
     if message.kind == TEXT:
         if message.role != MessageRole.USER:
             return agent
-        return f"for {agent}" if delegated else "person"
+        return f"for {agent}" if entry.delegated else "person"
     kind = message.kind.replace("_", " ")
     # A user message is the request of a turn; other notices are posted for all.
-    return f"{kind} for {agent}" if message.role == MessageRole.USER else kind
+    return f"{kind} for {agent}" if message.role == MessageRole.USER else f"{kind}{posted_by(message)}"
+
+
+def posted_by(message: Message) -> str:
+    """` by ada`; empty for what the program posted."""
+    role, _, name = (message.posted_by or "").partition(":")
+    return f" by {visible(name)}" if name and role != Role.SYSTEM else ""
 
 
 def _block(text: str) -> Iterator[str]:

@@ -44,7 +44,9 @@ def list_directives(
 ) -> None:
     """List the directives of a mission."""
     found = cli.services().directives.list(mission, ended=ended)
-    cli.show([camel_json(one) for one in found], [_line(one) for one in found], empty="There are no directives.")
+    cli.show(
+        [camel_json(one) for one in found], [directive_line(one) for one in found], empty="There are no directives."
+    )
 
 
 @app.command()
@@ -60,7 +62,7 @@ def end(
     cli.show(camel_json(ended), f"Ended directive {ended.number}.")
 
 
-def _line(directive: Directive) -> str:
+def directive_line(directive: Directive) -> str:
     until = f" (until {visible(directive.holds_until)})" if directive.holds_until else ""
     ended = " (ended)" if directive.ended_at else ""
     return f"{directive.number}. {visible(directive.content)}{until}{ended}"

@@ -35,7 +35,7 @@ def flow(
 def _lines(series: MissionSeries, days: int) -> Iterator[str]:
     from punchlist.surfaces.cli.layout import fit_line, line_width
 
-    yield f"{plural(days, 'day')} since {series.since} (UTC)"
+    yield f"{plural(days, 'day')} since {series.since} ({visible(series.timezone)})"
     yield "\nTodos by status at the end of each day"
     yield from (fit_line(line, line_width()) for line in _flow_lines(series))
     yield "\nEnded todos"
@@ -71,14 +71,14 @@ def _throughput_lines(series: MissionSeries) -> Iterator[str]:
 def _spend_lines(series: MissionSeries) -> Iterator[str]:
     totals: dict[str, list[float]] = defaultdict(lambda: [0.0, 0, 0, 0])
     for each in series.spend:
-        used = each.runs, each.input_tokens, each.output_tokens, each.cost
+        used = each.requests, each.input_tokens, each.output_tokens, each.cost
         totals[each.pillar or "the Lead"] = [
             a + b for a, b in zip(totals[each.pillar or "the Lead"], used, strict=True)
         ]
-    for pillar, (runs, tokens_in, tokens_out, cost) in sorted(totals.items()):
+    for pillar, (requests, tokens_in, tokens_out, cost) in sorted(totals.items()):
         price = f", ${cost:,.4f}" if cost else ""
         tokens = f"{tokens_in:,.0f} tokens in, {tokens_out:,.0f} out"
-        yield f"  {visible(pillar)}: {plural(int(runs), 'run')}, {tokens}{price}"
+        yield f"  {visible(pillar)}: {plural(int(requests), 'request')}, {tokens}{price}"
     if not totals:
         yield "  Nothing."
 

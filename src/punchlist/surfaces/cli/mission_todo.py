@@ -120,8 +120,9 @@ def _part(
 ) -> tuple[dict[str, Any], Iterable[str]]:
     """A page of a part, as JSON and as lines."""
     from punchlist.surfaces.cli import mission_todo_view
-    from punchlist.views.todo_detail import read_history_page, read_transcript
     from punchlist.views.todo_evidence import read_todo_evidence
+    from punchlist.views.todo_history import read_history_page
+    from punchlist.views.todo_transcript import read_todo_transcript
 
     match part:
         case TodoPart.HISTORY:
@@ -131,7 +132,7 @@ def _part(
             evidence = read_todo_evidence(services.store, todo.id, cursor=cursor, limit=limit)
             return evidence.as_json(), mission_todo_view.evidence_page_lines(evidence)
         case TodoPart.TRANSCRIPT:
-            transcript = read_transcript(services.store, todo.id, cursor=cursor, limit=limit)
+            transcript = read_todo_transcript(services.store, todo.id, cursor=cursor, limit=limit)
             return transcript.as_json(), mission_todo_view.transcript_page_lines(transcript)
 
 
@@ -226,7 +227,18 @@ _add_step("promote", "Move a todo from the backlog to the active list.")
 _add_step("demote", "Move a todo back to the backlog.")
 _add_step("start", "Start a todo. A worker executes it: `punchlist worker`.")
 _add_step("cancel", "Cancel a todo and stop its runs.")
-_add_step("resume", "Send a todo in progress back to its owner, which reads the reason and goes on.")
+
+
+@app.command()
+def resume(
+    cli: CliContext,
+    todo: TodoIdArgument,
+    why: Annotated[
+        str, typer.Option("--why", metavar="TEXT", help="What to do: feedback for the owner.", show_default=False)
+    ],
+) -> None:
+    """Send a todo in progress back to its owner, which goes on."""
+    _update(cli, todo, action="resume", reason=why)
 
 
 @app.command()

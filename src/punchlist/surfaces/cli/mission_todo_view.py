@@ -6,22 +6,25 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from punchlist.kernel.text import visible, visible_block
+from punchlist.missions.escalations.transitions import question_text
 from punchlist.missions.model import MissionTodo
 from punchlist.missions.todos.validation import check_result
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, format_run_usage, line_width
-from punchlist.surfaces.cli.mission_chat_view import message_lines
+from punchlist.surfaces.cli.mission_chat_view import entry_lines, posted_by
 from punchlist.surfaces.cli.mission_view import is_late
 from punchlist.surfaces.cli.todo_parts import ICONS, part_lines
-from punchlist.views.mission_repository import HistoryEntry
-from punchlist.views.todo_detail import HistoryPage, TodoDetail, TranscriptPage
+from punchlist.views.todo_detail import TodoDetail
 from punchlist.views.todo_evidence import EvidencePage, TodoCall
+from punchlist.views.todo_history import HistoryEntry, HistoryPage
+from punchlist.views.todo_transcript import TodoTranscript
 
 _MAX_EVIDENCE: Final = 20
 _MAX_HISTORY: Final = 50
+_MIN_VALUE_CELLS: Final = 10
 _MESSAGE_HEADING: Final = re.compile(r"^\[TODO [^]\n]*\]\s*")
 _CALL_ICONS: Final = {"success": "✓", "error": "✗", "cancelled": "✗"}
 
@@ -44,7 +47,7 @@ def detail_lines(detail: TodoDetail, now: datetime) -> Iterator[str]:
             yield from (f"  {line}".rstrip() for line in visible_block(text).splitlines())
     for one in detail.escalations:
         yield f"\nQuestion ({one.status}): punchlist mission answer {one.id[-8:]} extend|cancel|keep"
-        yield from (f"  │ {line}" for line in visible_block(one.question).splitlines())
+        yield from (f"  │ {line}" for line in visible_block(question_text(one.question)).splitlines())
     for request in detail.requests:
         answers = "approve|deny" if request.kind == "approval" else "answer"
         yield f"\n{request.kind.capitalize()} of {visible(request.agent)}: punchlist inbox {answers} {request.id[-8:]}"
@@ -114,7 +117,8 @@ def _activity(detail: TodoDetail, cells: int) -> Iterator[str]:
         yield "\nMessages"
         for message in detail.messages:
             text = " ".join(_MESSAGE_HEADING.sub("", message.content).split())
-            yield fit_line(f"  {format_time(message.created_at)}  {message.kind}: {visible(text)}", cells)
+            kind = f"{message.kind}{posted_by(message)}"
+            yield fit_line(f"  {format_time(message.created_at)}  {kind}: {visible(text)}", cells)
     yield "\nHistory"
     yield from (f"  {line}" for line in _history_lines(detail.history[:_MAX_HISTORY], cells - 2))
     if len(detail.history) > _MAX_HISTORY:
@@ -137,6 +141,20 @@ def _history_lines(entries: Sequence[HistoryEntry], cells: int) -> Iterator[str]
         to = f" → {entry.to_status}" if changed else ""
         reason = f": {visible(' '.join(entry.reason.split()))}" if entry.reason else ""
         yield fit_line(f"{format_time(entry.at)}  {entry.action}{to}  {visible(entry.actor)}{reason}", cells)
+        for change in entry.changes:
+            # Both values are visible on a narrow terminal.
+            room = max((cells - len(change.name) - 9) // 2, _MIN_VALUE_CELLS)
+            values = (fit_line(_shown_value(value), room) for value in (change.before, change.after))
+            yield fit_line(f"    {change.name}: {' → '.join(values)}", cells)
+
+
+def _shown_value(value: Any) -> str:
+    if value in (None, "", []):
+        return "none"
+    if isinstance(value, list):
+        return ", ".join(visible(str(each)) for each in value)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return visible(" ".join(text.split()))
 
 
 # --- pages of a part --------------------------------------------------------------------------------------
@@ -156,7 +174,10 @@ def evidence_page_lines(page: EvidencePage) -> Iterator[str]:
         yield f"\nEarlier calls: --cursor {page.cursor}"
 
 
-def transcript_page_lines(page: TranscriptPage) -> Iterator[str]:
-    yield from message_lines(page.messages)
+def transcript_page_lines(page: TodoTranscript) -> Iterator[str]:
+    for entry in page.entries:
+        yield from entry_lines(entry, line_width())
+    if not page.entries:
+        yield "No messages yet."
     if page.cursor:
         yield f"\nLater messages: --cursor {page.cursor}"

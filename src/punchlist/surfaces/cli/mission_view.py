@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +11,7 @@ from punchlist.kernel.text import excerpt, visible
 from punchlist.missions.budgets.repository import Spend
 from punchlist.missions.budgets.service import limit_lines
 from punchlist.missions.config.policy import cadence_of
+from punchlist.missions.directives.model import Directive
 from punchlist.missions.metrics.service import MetricView
 from punchlist.missions.metrics.status import TREND_READINGS, format_number
 from punchlist.missions.model import Mission, MissionTodo, PillarState
@@ -20,6 +21,7 @@ from punchlist.missions.todos.pagination import TodoPage
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.cli.context import format_time
 from punchlist.surfaces.cli.layout import fit_line, line_width
+from punchlist.surfaces.cli.mission_directive import directive_line
 from punchlist.surfaces.cli.mission_metric import ICONS as METRIC_ICONS
 from punchlist.surfaces.cli.todo_parts import ICONS
 from punchlist.surfaces.plot import sparkline
@@ -41,7 +43,7 @@ _RESTING: Final = {
 """States in which the run of a todo in progress does not advance."""
 
 
-def board_lines(board: MissionBoard, health: MissionHealth) -> Iterator[str]:
+def board_lines(board: MissionBoard, health: MissionHealth, directives: Sequence[Directive] = ()) -> Iterator[str]:
     mission, capacity = board.mission, board.todos.capacity
     archived = f"  archived {format_time(mission.updated_at)}" if mission.status != "active" else ""
     yield f"{visible(mission.name)} ({mission.slug}){archived}"
@@ -55,14 +57,17 @@ def board_lines(board: MissionBoard, health: MissionHealth) -> Iterator[str]:
         upcoming = f", next {format_time(board.next_cycle)}" if board.next_cycle else ""
         yield f"cadence  {visible(board.cadence.cron)} {visible(board.cadence.timezone)}{upcoming}"
     yield from health_lines(health)
+    if directives:
+        yield "\nDirectives"
+        yield from (fit_line(f"  {directive_line(one)}", line_width()) for one in directives)
     for state in board.pillars:
         yield from _pillar_lines(board, state)
     shown = {state.pillar.id for state in board.pillars}
     others = [todo for todo in board.todos.items if todo.pillar_id not in shown]
     if others:
         yield "\nTodos of archived pillars"
-        for todo in others:
-            yield from _todo_lines(board, todo)
+        for todo, depth in under_parents(others):
+            yield from _todo_lines(board, todo, depth)
     if board.todos.cursor:
         yield f"\nMore todos: --cursor {board.todos.cursor}"
 
@@ -103,8 +108,8 @@ def _pillar_lines(board: MissionBoard, state: PillarState) -> Iterator[str]:
     for strategy in state.strategies:
         yield f"  » {excerpt(_one_line(strategy.description), 100)} ({strategy.status})"
     todos = [todo for todo in board.todos.items if todo.pillar_id == state.pillar.id]
-    for todo in todos:
-        yield from _todo_lines(board, todo)
+    for todo, depth in under_parents(todos):
+        yield from _todo_lines(board, todo, depth)
     if not todos:
         yield "  No todos."
 
@@ -127,23 +132,37 @@ def _metric_lines(view: MetricView) -> Iterator[str]:
         )
 
 
-def _todo_lines(board: MissionBoard, todo: MissionTodo) -> Iterator[str]:
+def under_parents(todos: Sequence[MissionTodo]) -> Iterator[tuple[MissionTodo, int]]:
+    """The todos with their depth: sub-items follow their parent, if it is among them."""
+    listed = {todo.id for todo in todos}
+    children: dict[str, list[MissionTodo]] = {}
+    for todo in todos:
+        children.setdefault(todo.parent_id if todo.parent_id in listed else "", []).append(todo)
+    pending = [(todo, 0) for todo in reversed(children.get("", ()))]
+    while pending:
+        todo, depth = pending.pop()
+        yield todo, depth
+        pending += [(child, depth + 1) for child in reversed(children.get(todo.id, ()))]
+
+
+def _todo_lines(board: MissionBoard, todo: MissionTodo, depth: int = 0) -> Iterator[str]:
+    indent = "  " * depth
     open_until = todo.deadline if todo.ended_at is None else None
     due = f"  due {visible(open_until)}" if open_until else ""
     late = " overdue" if open_until and is_overdue(open_until, board.cadence.timezone, board.now) else ""
     question = "  ? needs your answer" if todo.id in board.todos.escalated else ""
     about = f"  {todo.priority.value}  {todo.id[-8:]}{due}{late}{question}{_marks(board.todos, todo)}"
-    title = fit_line(visible(todo.title), max(_MIN_TITLE_CELLS, line_width() - 4 - width(about)))
-    yield f"  {ICONS[todo.status]} {title}{about}"
+    title = fit_line(visible(todo.title), max(_MIN_TITLE_CELLS, line_width() - 4 - 2 * depth - width(about)))
+    yield f"  {indent}{ICONS[todo.status]} {title}{about}"
     yield from (
-        fit_line(f"      {visible(wait.text)}", line_width())
+        fit_line(f"      {indent}{visible(wait.text)}", line_width())
         for wait in board.waits.get(todo.id, ())
         if wait.kind == "todo"
     )
     run = board.runs.get(todo.id)
     if run is not None and run.status in _RESTING:
         why = f": {visible(run.why)}" if run.why else ""
-        yield fit_line(f"      run {run.id[-8:]} {_RESTING[run.status]}{why}", line_width())
+        yield fit_line(f"      {indent}run {run.id[-8:]} {_RESTING[run.status]}{why}", line_width())
 
 
 def _marks(page: TodoPage, todo: MissionTodo) -> str:
@@ -185,11 +204,12 @@ def list_lines(mission: Mission, page: TodoPage, now: datetime) -> Iterator[str]
     if not page.items:
         yield "\nNo todos."
     heading = ""
-    for todo in page.items:
-        if _HEADINGS[todo.status] != heading:
+    for todo, depth in under_parents(page.items):
+        # A sub-item has an icon for its status, which can be another than that of its parent.
+        if not depth and _HEADINGS[todo.status] != heading:
             heading = _HEADINGS[todo.status]
             yield f"\n{heading}"
-        yield from _item_lines(mission, page, todo, now, cells)
+        yield from (f"{'  ' * depth}{line}" for line in _item_lines(mission, page, todo, now, cells - 2 * depth))
     if page.cursor:
         yield f"\nMore todos: --cursor {page.cursor}"
 

@@ -1,4 +1,4 @@
-"""`punchlist notify`: try the channels of the user's settings."""
+"""`punchlist notify`: try the channels of the user's settings, and send what is due without a worker or a server."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import typer
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext
 
-app = typer.Typer(help="Try the notification channels of your settings.", no_args_is_help=True)
+app = typer.Typer(help="Try your notification channels, or send what is due.", no_args_is_help=True)
 
 
 @app.callback()
 def group() -> None:
-    """Try the notification channels of your settings."""
+    """Try your notification channels, or send what is due."""
 
 
 @app.command("test")
@@ -28,3 +28,16 @@ def send_test(
     refuse_for_agents("notify test")
     sent = cli.services().notifier.test(channel)
     cli.show({"sent": [each.name for each in sent]}, [f"Sent to {each.name}." for each in sent])
+
+
+@app.command("run")
+def send_due(cli: CliContext) -> None:
+    """Look for new requests once and send the messages that are due, for example from cron.
+
+    A worker and `punchlist serve` do this every five seconds.
+    """
+    refuse_for_agents("notify run")
+    from punchlist.surfaces.cli.context import plural
+
+    sent = cli.services().notifier.run_once()
+    cli.show({"sent": sent}, f"Sent {plural(sent, 'message')}." if sent else "No message is due.")

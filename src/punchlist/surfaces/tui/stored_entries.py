@@ -89,7 +89,7 @@ def open_calls(entries: Sequence[Entry]) -> list[CallEntry]:
 
 
 def _entries(each: ChatEntry, find_call: FindCall, find_editor: FindEditor) -> Iterator[Entry]:
-    message, turn = each
+    message, turn = each.message, each.turn
     depth = 1 if turn is not None and turn.parent_turn_id is not None else 0
     agent = turn.agent_id if turn is not None else ""
     reply = _parsed(message.content) if message.kind == REPLY else None

@@ -43,6 +43,7 @@ VALIDITY_SECONDS: Final = 1.0
 P = ParamSpec("P")
 T = TypeVar("T")
 CLEANING_SECONDS: Final = 24 * 3600.0
+NOTIFY_SECONDS: Final = 5.0
 
 
 @dataclass(slots=False)
@@ -112,13 +113,14 @@ def build_app(web: WebServer, mcp: ASGIApp | None = None) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        cleaning = asyncio.create_task(_forget_old_answers(web))
+        tasks = [asyncio.create_task(_forget_old_answers(web)), asyncio.create_task(_send_notifications(web))]
         stopping = asyncio.Event()
         warming = asyncio.create_task(keep_warm(web.services, stopping))
         try:
             yield
         finally:
-            cleaning.cancel()
+            for task in tasks:
+                task.cancel()
             stopping.set()
             # The worker's engine ends the threads of this loop when it stops first.
             with suppress(RuntimeError):
@@ -145,6 +147,16 @@ async def _forget_old_answers(web: WebServer) -> None:
         with suppress(StoreError):
             await web.call_in_thread(IdempotentRequests(web.services.store).forget_old)
         await asyncio.sleep(CLEANING_SECONDS)
+
+
+async def _send_notifications(web: WebServer) -> None:
+    """While no worker of this process does it. So a person learns that no worker is alive."""
+    while True:
+        # Errors of channels are stored with the notification.
+        with suppress(PunchlistError):
+            if web.worker_state != "running":
+                await web.call_in_thread(web.services.notifier.run)
+        await asyncio.sleep(NOTIFY_SECONDS)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 from textual.binding import BindingType
 from textual.content import Content
 
-from punchlist.conversations.model import ChatEntry
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.todos.lifecycle import OPEN
 from punchlist.surfaces.figures import format_count, format_seconds
@@ -20,7 +19,8 @@ from punchlist.surfaces.tui.panels.board_lines import deadline_text, sign
 from punchlist.surfaces.tui.panels.runs_screen import RunsScreen
 from punchlist.surfaces.tui.panels.text_panel import TextPanel
 from punchlist.surfaces.tui.stored_entries import entries_from
-from punchlist.views.todo_detail import TodoDetail, read_detail, read_newest_messages
+from punchlist.views.todo_detail import TodoDetail, read_detail
+from punchlist.views.todo_transcript import read_newest
 
 SHOWN_ENTRIES: Final = 30
 SHOWN_RUNS: Final = 5
@@ -40,8 +40,8 @@ class TodoScreen(TextPanel[TodoPicture]):
         store = self.backend.services.store
         detail = read_detail(store, self._todo_id)
         # Several messages can become one entry.
-        messages = read_newest_messages(store, self._todo_id, limit=2 * SHOWN_ENTRIES)
-        entries = entries_from([ChatEntry(message, None) for message in messages], lambda _: None)
+        transcript = read_newest(store, self._todo_id, limit=2 * SHOWN_ENTRIES)
+        entries = entries_from(transcript.entries, lambda _: None)
         return detail, entries[-SHOWN_ENTRIES:]
 
     def lines(self, data: TodoPicture, width: int) -> list[Content]:

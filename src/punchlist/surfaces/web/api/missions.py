@@ -101,6 +101,7 @@ class SeriesQuery(RequestModel):
 
 class SeriesShape(ResponseModel):
     since: str
+    timezone: str
     flow: list[JsonObject]
     throughput: list[JsonObject]
     cycle_times: JsonObject

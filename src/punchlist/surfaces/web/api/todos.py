@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from punchlist.errors import NotFound
-from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.model import MissionTodo, TodoChange
@@ -21,8 +20,10 @@ from punchlist.storage.store import Transaction
 from punchlist.surfaces.web.api.dispatch import version_of
 from punchlist.surfaces.web.api.endpoint import ApiCall, ApiReply, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, RequiredReason, RequiredReasonBody, Text
-from punchlist.views.todo_detail import detail_json, read_detail, read_history, read_transcript
+from punchlist.views.todo_detail import detail_json, read_detail
 from punchlist.views.todo_evidence import read_todo_evidence
+from punchlist.views.todo_history import read_history
+from punchlist.views.todo_transcript import read_todo_transcript
 
 Line = Annotated[str, Field(min_length=1, max_length=200)]
 Block = Annotated[str, Field(max_length=20_000)]
@@ -232,7 +233,7 @@ def _history(call: ApiCall) -> Any:
     with call.services.store.read() as tx:
         todo = _find(tx, call.path["id"])
     found = read_history(call.services.store, todo, after=call.query.after, limit=call.query.limit)
-    return {"items": [camel_json(entry) for entry in found]}
+    return {"items": [entry.as_json() for entry in found]}
 
 
 def _evidence(call: ApiCall) -> Any:
@@ -245,7 +246,8 @@ def _evidence(call: ApiCall) -> Any:
 def _transcript(call: ApiCall) -> Any:
     with call.services.store.read() as tx:
         todo = _find(tx, call.path["id"])
-    return read_transcript(call.services.store, todo.id, cursor=call.query.cursor, limit=call.query.limit).as_json()
+    query = call.query
+    return read_todo_transcript(call.services.store, todo.id, cursor=query.cursor, limit=query.limit).as_json()
 
 
 def _step(action: str) -> Callable[[ApiCall], ApiReply]:
@@ -303,7 +305,7 @@ ENDPOINTS = [
         _evidence, WorkShape, WorkQuery,
     ),
     Endpoint(
-        "GET", "/todos/{id}/transcript", "getTodoTranscript", "Messages of all rounds of work on a todo.",
+        "GET", "/todos/{id}/transcript", "getTodoTranscript", "Messages of all rounds of work on a todo, by time.",
         _transcript, WorkShape, WorkQuery,
     ),
     _action("promote", "Move a todo from the backlog to the active list."),

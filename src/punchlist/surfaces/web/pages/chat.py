@@ -7,16 +7,18 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from punchlist.agent.message_kinds import TEXT
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.conversations.model import ChatEntry, Conversation, NoticeKind, Scope
+from punchlist.conversations.model import ChatEntry, Conversation, Message, NoticeKind, Scope
 from punchlist.conversations.turn_writer import PAUSE
 from punchlist.errors import IllegalTransition
+from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt
 from punchlist.missions.chats import unquote
 from punchlist.surfaces.web.pages.call_parts import shown_arguments, summary_of
 from punchlist.surfaces.web.pages.formats import sentence
 from punchlist.surfaces.web.pages.inbox_items import request_card
-from punchlist.surfaces.web.pages.names import agent_name, channel_name, chat_title, wait_text
+from punchlist.surfaces.web.pages.names import actor_name, agent_name, channel_name, chat_title, wait_text
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.surfaces.web.pages.turns import deliver_queued, missing_model
 from punchlist.views.chat import DEFAULT_LIMIT, read_chat
@@ -167,9 +169,11 @@ def _message(entry: ChatEntry, text: str, calls: Sequence[ShownCall] = ()) -> Sh
     who = _SPEAKERS.get(message.role, message.role)
     if own:
         who = sentence(agent_name(turn.agent_id if turn else "agent"))
+    elif message.kind == TEXT and entry.delegated and turn is not None:
+        who = f"For {agent_name(turn.agent_id)}"
     notice = message.kind in _NOTICES or message.kind not in ("text", "reply", "result")
     if notice and not own:
-        who = PROGRAM
+        who = _poster(message)
         text = unquote(text[found.end() :]) if (found := _HEADING.match(text)) else text
     return ShownMessage(
         message.id,
@@ -182,6 +186,13 @@ def _message(entry: ChatEntry, text: str, calls: Sequence[ShownCall] = ()) -> Sh
         notice,
         excerpt(" ".join(text.replace("#", " ").split()), _SUMMARY) if notice and len(text) > LONG else "",
     )
+
+
+def _poster(message: Message) -> str:
+    """Who posted a notice, unless it was the program."""
+    if message.posted_by is None or message.posted_by.startswith(f"{Role.SYSTEM}:"):
+        return PROGRAM
+    return sentence(actor_name(message.posted_by))
 
 
 def _object(content: str) -> dict[str, Any]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from markupsafe import Markup, escape
 
 from punchlist.kernel.clock import parse_timestamp
-from punchlist.kernel.text import visible_block
+from punchlist.kernel.text import excerpt, visible_block
 
 UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _MINUTE: Final = 60
+_MAX_VALUE: Final = 300
 _SOON: Final = timedelta(days=2)
 _STAMP: Final = re.compile(r"\b(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z")
 _CODE: Final = re.compile(r"`([^`\n]+)`")
@@ -124,6 +126,15 @@ def counted(number: int, noun: str) -> str:
 def sentence(text: str) -> str:
     """With an upper-case first letter; unlike `capitalize`, the others stay."""
     return f"{text[:1].upper()}{text[1:]}"
+
+
+def field_value(value: Any) -> str:
+    """A value of a field, as the history of a todo shows it."""
+    if value in (None, "", []):
+        return "none"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return excerpt(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), _MAX_VALUE)
 
 
 def deadline_state(deadline: str | None, overdue: bool, due: datetime | None, now: datetime) -> str:

@@ -56,6 +56,7 @@ def environment() -> Environment:
         "chat_title": names.chat_title,
         "inline": formats.inline,
         "sentence": formats.sentence,
+        "field_value": formats.field_value,
         "counted": formats.counted,
         "json_attribute": partial(json.dumps, ensure_ascii=True),
     }

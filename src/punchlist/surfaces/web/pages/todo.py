@@ -18,9 +18,10 @@ from punchlist.surfaces.web.pages.moves import moves_from
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.todo_fields import editable_values, fingerprint
 from punchlist.surfaces.web.pages.todo_relations import relation_values
-from punchlist.views.todo_detail import PAGE, TodoDetail, read_detail, read_history
+from punchlist.views.todo_detail import TodoDetail, read_detail
 from punchlist.views.todo_evidence import EvidencePage, read_todo_evidence
-from punchlist.views.todo_rounds import MAX_LIMIT, read_rounds
+from punchlist.views.todo_history import PAGE, read_history
+from punchlist.views.todo_transcript import MAX_LIMIT, read_newest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,7 @@ def _rounds(request: PageRequest, detail: dict[str, Any]) -> dict[str, Any]:
     """The work on this todo as a chat. The chat of its pillar's todos has that on others as well."""
     given = request.get("messages")
     most = int(given) if given.isdecimal() and len(given) < 5 else _MESSAGES
-    rounds = read_rounds(request.services.store, detail["todo"].id, limit=most)
+    rounds = read_newest(request.services.store, detail["todo"].id, limit=most)
     run = open_run(detail["runs"])
     more = rounds.earlier and most < MAX_LIMIT
     return {

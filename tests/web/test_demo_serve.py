@@ -56,3 +56,32 @@ def test_a_person_answers_approves_edits_and_accepts_in_the_demo(
     finally:
         server.stop()
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.spec("M8", "M16", "I1", "S5")
+def test_a_denied_change_ends_in_a_decision_that_can_be_understood(
+    tmp_path: Path, environment: dict[str, str], person: LogIn
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    server = Server(tmp_path, {**environment, "TMPDIR": str(scratch)}, command=("demo", "serve"))
+    server.start()
+    try:
+        page = person(server)
+        request = page.locator("[data-request=approval]", has_text="docs/first-day.md")
+        expect(request).to_be_visible()
+        request.get_by_label("Reason for a denial").fill("Name the mentor")
+        request.get_by_role("button", name="Deny").click()
+        decision = page.locator(".panel", has_text="Write a guide").filter(has_text="needs a decision")
+        expect(decision).to_contain_text("After 1 round of work, the Lead has not completed it.")
+        expect(decision).to_contain_text("Its check failed: ")
+        expect(decision).to_contain_text("If you denied the change, say what the guide should say instead")
+        expect(decision.get_by_label("Accept it without its check because")).to_be_visible()
+        decision.get_by_label("Feedback").fill("Say that a mentor helps.")
+        decision.get_by_role("button", name="Send back with feedback").click()
+        again = page.locator("[data-request=approval]", has_text="tell your mentor")
+        expect(again).to_be_visible()
+        again.get_by_role("button", name="Approve", exact=True).click()
+        expect(page.locator("#done-title + *, .list")).to_contain_text(["Write a guide"])
+    finally:
+        server.stop()

@@ -39,6 +39,7 @@ from punchlist.missions.planning.todo_context import todo_context
 from punchlist.missions.run_control import end_work
 from punchlist.missions.todos.claims import MissionClaims, run_holder
 from punchlist.missions.todos.lifecycle import OPEN
+from punchlist.missions.todos.validation import failed_check_text
 from punchlist.runs.lifecycle import OPEN as OPEN_RUN
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import DELEGATED_WORK, Run, RunKind
@@ -82,19 +83,21 @@ async def execute(run: Run, context: WorkflowContext) -> str:
         status = await context.step(f"seen.{number}", partial(_after_review, run, context, late))
         if status not in OPEN:
             return f"The todo is {status}."
-        feedback = review["text"] or review["why"]
+        said = review["text"] or review["why"]
+        feedback = "\n\n".join(filter(None, (said, failed_check_text(await _todo(run, context)))))
         text = _with_heading(run, number, feedback)
         lead = context.agent(LEAD)
         await context.post(f"feedback.{number}", run, run.conversation_id, NoticeKind.TODO_FEEDBACK, text, lead)
 
-    sent_back = f"The Lead has sent it back {'once' if rounds == 1 else f'{rounds} times'}"
+    worked = f"After {rounds} round{'' if rounds == 1 else 's'} of work, the Lead has not completed it"
 
     async def ask() -> None:
-        why = f"{sent_back}. The last feedback: {feedback}"
+        failed = failed_check_text(await _todo(run, context))
+        why = " ".join(filter(None, (f"{worked}.", failed, f"The Lead's last words: {said}")))
         await context.call(_end_work, run, context, why)
 
     await context.step("escalate", ask)
-    return f"{sent_back}; a person is asked."
+    return f"{worked}; a person is asked."
 
 
 def _end_work(run: Run, context: WorkflowContext, why: str) -> None:

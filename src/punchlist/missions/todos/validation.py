@@ -241,13 +241,24 @@ def passed_since_work(todo: MissionTodo) -> bool:
     return result is not None and result.get("passed") is True and str(result.get("at", "")) >= since
 
 
+def failed_check_text(todo: MissionTodo) -> str:
+    """That the last run of the check failed, and why; empty if it did not fail."""
+    result = check_result(todo)
+    if todo.completion_check is None or result is None or result.get("passed"):
+        return ""
+    return f"Its check failed: {_check_detail(result)}."
+
+
+def _check_detail(result: Mapping[str, Any]) -> str:
+    return text.excerpt(str(result.get("detail") or "no detail"), 500).rstrip(".")
+
+
 def check_not_passed(todo: MissionTodo) -> IllegalTransition:
     result = check_result(todo)
     if result is None:
         problem = "its check has not been run"
     elif not result.get("passed"):
-        detail = text.excerpt(str(result.get("detail") or "no detail"), 500).rstrip(".")
-        problem = f"its check failed at {result.get('at')}: {detail}"
+        problem = f"its check failed at {result.get('at')}: {_check_detail(result)}"
     else:
         problem = f"it was worked on after its check passed at {result.get('at')}"
     return IllegalTransition(

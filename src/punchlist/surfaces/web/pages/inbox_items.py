@@ -12,6 +12,7 @@ from punchlist.errors import NotFound
 from punchlist.kernel.text import excerpt
 from punchlist.missions.escalations.transitions import REVIEW
 from punchlist.missions.todos.lifecycle import TodoStatus
+from punchlist.missions.todos.validation import failed_check_text, passed_since_work
 from punchlist.views.inbox_model import InboxItem, RequestKind
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class RequestCard:
     """Whether the work on a todo waits for a decision, which may be its completion."""
     overdue: bool = False
     """Whether the deadline of the todo has passed."""
+    unchecked: str = ""
+    """Why the todo can be completed only without its check; empty if it can be completed."""
 
     @property
     def id(self) -> str:
@@ -100,9 +103,9 @@ def _escalation_card(services: Services, item: InboxItem, now: datetime) -> Requ
     suggested = (now + EXTENSION).date().isoformat()
     todo = services.mission_todos.get(item.todo_id or "")
     can_accept = item.subject == REVIEW and todo.status is TodoStatus.IN_PROGRESS
-    return RequestCard(
-        item, _title(item), _question(item), "", suggested, can_accept, overdue=todo.overdue_at is not None
-    )
+    unchecked = "" if passed_since_work(todo) else failed_check_text(todo) or "Its check has not passed since the work."
+    overdue = todo.overdue_at is not None
+    return RequestCard(item, _title(item), _question(item), "", suggested, can_accept, overdue, unchecked)
 
 
 def _title(item: InboxItem) -> str:

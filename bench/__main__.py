@@ -26,6 +26,7 @@ SUBJECTS: Final = (
     "views",
     "live",
     "web",
+    "pages",
     "tui",
     "engine",
     "install",

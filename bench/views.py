@@ -172,10 +172,13 @@ def fill(store: Store, todos: int, rows: int) -> tuple[str, str]:
         stream, actor = event_stream(mission.id), str(PERSON.actor)
         data = {"metrics_impacted": ["other"]}
         changes = [
-            Change(stream, mission.conversation_id, actor, action, todo.id, before, after, "bench", data)
+            Change(
+                stream, mission.conversation_id, actor, action, todo.id, before, after, "bench",
+                data if before else {**todo._asdict(), "status": after, "priority": todo.priority.value},
+            )
             for todo in ended
             for before, after, action in steps
-        ]
+        ]  # fmt: skip
         changes += [
             Change(stream, mission.conversation_id, actor, "record_reading", reading.id, None, None, "bench", {})
             for reading in readings

@@ -1,4 +1,5 @@
-"""`punchlist serve` on SQLite with 1,000 todos: mixed reads at 200 requests per second, and 1,000 event streams.
+"""`punchlist serve` on SQLite with 1,000 todos: mixed reads at 200 requests per second, of the API and with pages among
+them, and 1,000 event streams.
 
 The server and the client that sends the requests share the cores of the machine.
 """
@@ -44,16 +45,22 @@ def measure(bench: Bench) -> Iterator[Figure]:
         todo_id, _ = fill(services.store, 1_000, 1_000)
         escalate(services.store, 20)
         token = services.tokens.create(PERSON, "bench", Role.PERSON, timedelta(days=1)).text
-        with _server(folder, environment) as (port, process):
+        with start_server(folder, environment) as (port, process):
             paths = [
-                f"/missions/{SLUG}/board?limit=100",
-                f"/todos/{todo_id}",
-                "/inbox",
-                "/activity?after=1000&limit=50",
+                f"/api/v1/missions/{SLUG}/board?limit=100",
+                f"/api/v1/todos/{todo_id}",
+                "/api/v1/inbox",
+                "/api/v1/activity?after=1000&limit=50",
             ]
+            pages = [f"/missions/{SLUG}/board", f"/todos/{todo_id}", "/"]
             times = sorted(asyncio.run(_mixed_reads(port, token, paths, RATE * seconds)))
             yield Figure(f"web: {RATE} reads/s, p50", [times[len(times) // 2]])
             yield Figure(f"web: {RATE} reads/s, p99", [times[int(len(times) * 0.99)]], limits=Limits(seconds=P99))
+            times = sorted(asyncio.run(_mixed_reads(port, token, [*paths, *pages], RATE * seconds)))
+            yield Figure(f"web: {RATE} reads/s with pages, p50", [times[len(times) // 2]])
+            yield Figure(
+                f"web: {RATE} reads/s with pages, p99", [times[int(len(times) * 0.99)]], limits=Limits(seconds=P99)
+            )
             delays = asyncio.run(_streams(services, port, token, streams))
             # The slowest of all streams, for each event.
             yield Figure(f"web: event of another process on {streams} streams", delays, limits=Limits(seconds=DELAY))
@@ -64,7 +71,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 
 @contextmanager
-def _server(folder: Path, environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+def start_server(folder: Path, environment: dict[str, str]) -> Iterator[tuple[int, subprocess.Popen[str]]]:
     command = [sys.executable, "-m", "punchlist", "serve", "--no-worker", "--port", "0"]
     process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
     try:
@@ -108,7 +115,7 @@ async def _streams(services: Services, port: int, token: str, number: int) -> li
     connections = []
     for _ in range(number):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(_request(port, token, "/events"))
+        writer.write(_request(port, token, "/api/v1/events"))
         connections.append((reader, writer))
     for reader, _ in connections:
         await reader.readuntil(b"event: position\n")
@@ -137,7 +144,7 @@ async def _next_event(reader: asyncio.StreamReader) -> float:
 
 
 def _request(port: int, token: str, path: str) -> bytes:
-    return f"GET /api/v1{path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
 
 
 def _memory(pid: int) -> int:

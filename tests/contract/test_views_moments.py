@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 from tests.conftest import StoppedClock
 from tests.contract.front import call, plan, todo
-from tests.contract.missions import SLUG, developer_experience
+from tests.contract.missions import BUILD, FILE, SLUG, developer_experience
+from tests.contract.web import opened
 
 from punchlist.checklist.service import Checklists
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.clock import timestamp
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.todos.edits import EditedFields
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.plan.service import Plans
+from punchlist.storage.statements import Statement
 from punchlist.storage.store import Store
 from punchlist.views import moments
 from punchlist.views.moments import Moment, checklist_moment, mission_moment, plan_moment
@@ -83,3 +86,30 @@ def test_a_plan_and_a_checklist_are_shown_as_they_were(
     assert shown(checklist_moment(store, session, version=1)) == [("A", "in_progress")]
     assert shown(checklist_moment(store, session)) == [("A", "completed"), ("C", "pending")]
     assert shown(checklist_moment(store, "another")) == []
+
+
+@pytest.mark.spec("X5", "M15")
+@pytest.mark.parametrize(
+    "data", ["{}", '{"title": 7, "priority": "medium"}', '{"priority": "urgent"}', "[]", "no JSON"]
+)
+def test_a_history_with_incomplete_events_is_reported_as_damaged(database: str, data: str) -> None:
+    with opened(database) as site:
+        person = site.client()
+        assert person.post("/missions", FILE)[0] == 201
+        _, made = person.post(f"/missions/{SLUG}/todos", {"pillarSlug": BUILD, "title": "Profile"})
+        services = site.services
+        Checklists(services.store, services.conversations).rewrite(
+            Scope("work", Actor(Role.SUPERVISOR, "agent")), [todo("One")]
+        )
+        whole = [person.get(path)[0] for path in (f"/missions/{SLUG}/replay", "/conversations/work/replay")]
+        assert whole == [200, 200]
+        changed = Statement("UPDATE events SET data = :data WHERE subject = :todo OR stream = 'checklist:work'")
+        with site.services.store.write() as tx:
+            assert tx.run(changed, data=data, todo=made["id"]) == 2
+        for path in (f"/missions/{SLUG}/replay", "/conversations/work/replay"):
+            status, told = person.get(path)
+            assert (status, told["code"]) == (500, "store_damaged"), told
+            assert "db check" in told["detail"]
+        page = site.http.get(f"/missions/{SLUG}/replay", headers=person.headers)
+        assert page.status_code == 500
+        assert "is not what was written" in page.text

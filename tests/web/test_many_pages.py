@@ -171,3 +171,32 @@ def test_a_restart_of_the_server_is_told_to_every_page(
     for page in pages:
         expect(page.locator(".offline")).to_have_count(0)
         seen(page, "While the server was down")
+
+
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_the_service_worker_keeps_one_version_of_each_static_file(serve: Serve, person: LogIn) -> None:
+    page = person(serve("--no-worker"))
+    page.evaluate("navigator.serviceWorker.ready.then(() => null)")
+    kept = """async () => {
+      const urls = [];
+      for (const name of await caches.keys()) {
+        for (const request of await (await caches.open(name)).keys()) urls.push(request.url);
+      }
+      return urls.filter((url) => url.includes("/static/base.css"));
+    }"""
+    # As after an update: the cache has the version before and not this one.
+    page.evaluate("""async () => {
+      const cache = await caches.open("static-2");
+      for (const request of await cache.keys()) await cache.delete(request);
+      await cache.put("/static/base.css?0123456789", new Response("old"));
+    }""")
+    assert len(page.evaluate(kept)) == 1
+    page.wait_for_function("navigator.serviceWorker.controller !== null")
+    page.reload()
+    for _ in range(600):
+        found = page.evaluate(kept)
+        if len(found) == 1 and not found[0].endswith("?0123456789"):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(found)

@@ -88,6 +88,15 @@ def read_conversations(
     return ConversationList(lines, str(found[limit - 1].last_event) if len(found) > limit else None)
 
 
+def read_conversation(store: Store, id: str) -> ConversationLine:
+    """One conversation, as in the list."""
+    with store.read() as tx:
+        found = repository.conversation_activity(tx, id)
+        if found is None:
+            raise NotFound(f"There is no conversation {excerpt(id)!r}.")
+        return _line(tx, found)
+
+
 def _matching(store: Store, search: str, limit: int, cursor: str | None) -> ConversationList:
     from punchlist.views.search import read_search
 

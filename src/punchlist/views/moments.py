@@ -7,14 +7,17 @@ that are shown are replayed, so that a long history costs little.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from punchlist.checklist.replay import replay_checklist
 from punchlist.checklist.repository import checklist_stream
+from punchlist.errors import StoreDamaged
 from punchlist.kernel.camel_json import camel_json
 from punchlist.missions.changes import event_stream, find_mission
+from punchlist.missions.model import MissionTodo
 from punchlist.missions.todos import replay as todo_replay
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.plan.model import plan_stream
@@ -93,9 +96,10 @@ def checklist_moment(
 def _list_moment(store: Store, stream: str, items: Items, version: int | None, at: str | None) -> Moment:
     with store.read() as tx:
         newest, chosen = _version(tx, stream, version, at)
-        found = items(tx, stream, chosen)
+        with _replaying(stream):
+            found = items(tx, stream, chosen)
+            latest = found if chosen == newest else items(tx, stream, newest)
         changes = _changes_around(tx, stream, chosen)
-        latest = found if chosen == newest else items(tx, stream, newest)
     titles = {item.id: item.title for item in (*latest, *found)}
     return Moment(chosen, newest, found, Counter(item.status for item in found), changes, titles)
 
@@ -113,14 +117,29 @@ def mission_moment(store: Store, mission_slug: str, *, version: int | None = Non
         items = []
         for id in shown:
             events = moment_repository.todo_events(tx, stream, id, chosen)
-            for todo in todo_replay.replay(events).values():
-                items.append(ItemThen(todo.id, todo.title, todo.status.value))
+            with _replaying(stream):
+                items += [_item(todo) for todo in todo_replay.replay(events).values()]
         changes = _changes_around(tx, stream, chosen)
         titles = {item.id: item.title for item in items}
         for id in {change.subject for change in changes} - titles.keys():
             if found := todo_repository.find(tx, id):
                 titles[id] = found.title
     return Moment(chosen, newest, items, counts, changes, titles)
+
+
+def _item(todo: MissionTodo) -> ItemThen:
+    if not isinstance(todo.title, str):
+        raise TypeError("its events contain no title")
+    return ItemThen(todo.id, todo.title, todo.status.value)
+
+
+@contextmanager
+def _replaying(stream: str) -> Iterator[None]:
+    """Events whose content is missing or was changed cannot be replayed."""
+    try:
+        yield
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise StoreDamaged.not_as_written(f"The history of {stream}") from error
 
 
 def _version(tx: Transaction, stream: str, version: int | None, at: str | None) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, ReasonBody
 from punchlist.views.chat import read_chat
-from punchlist.views.conversations import read_conversations
+from punchlist.views.conversations import read_conversation, read_conversations
 
 _TURN_FIELDS = ("id", "agent_id", "parent_turn_id", "started_at", "ended_at", "end_reason")
 
@@ -117,6 +117,10 @@ def _list(call: ApiCall) -> Any:
     return read_conversations(store, search=query.search, limit=query.limit, cursor=query.cursor).as_json()
 
 
+def _show(call: ApiCall) -> Any:
+    return read_conversation(call.services.store, call.path["id"]).as_json()
+
+
 def _turns(call: ApiCall) -> Any:
     conversation = call.services.conversations.get(call.path["id"])
     turns = call.services.conversations.turns(conversation.id, limit=call.query.limit)
@@ -195,6 +199,9 @@ ENDPOINTS = [
     Endpoint(
         "GET", "/conversations", "listConversations", "Sessions and chats by their last activity, newest first.",
         _list, ConversationListShape, ConversationQuery,
+    ),
+    Endpoint(
+        "GET", "/conversations/{id}", "getConversation", "A session or chat, as in the list.", _show, ConversationShape,
     ),
     Endpoint(
         "GET", "/conversations/{id}/turns", "listTurns", "The newest turns of a session.", _turns, TurnListShape,

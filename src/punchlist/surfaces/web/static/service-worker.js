@@ -21,11 +21,19 @@ self.addEventListener("fetch", (event) => {
       const found = await cache.match(event.request);
       if (found) return found;
       const response = await fetch(event.request);
-      if (response.ok) cache.put(event.request, response.clone());
+      if (response.ok) event.waitUntil(keep(cache, event.request, response.clone()));
       return response;
     }),
   );
 });
+
+// The versions before of the same file are not asked for any more.
+async function keep(cache, request, response) {
+  await cache.put(request, response);
+  for (const old of await cache.keys(request, { ignoreSearch: true })) {
+    if (old.url !== request.url) await cache.delete(old);
+  }
+}
 
 // --- notifications ------------------------------------------------------------------------------------------
 

@@ -43,3 +43,15 @@ def test_a_session_is_named_by_its_goal_and_listed_with_its_last_message(site: W
     for path in ("/chats/run-x7k", "/chats/run-x7k/todos", "/chats/run-x7k/replay"):
         assert "Why is the build slow?" in _text(site.http.get(path).text), path
     assert re.search(r"<h1[^>]*>Why is the build slow\?</h1>", site.http.get("/chats/run-x7k").text)
+
+
+@pytest.mark.spec("X12")
+def test_one_conversation_is_read_as_in_the_list(site: WebSite, tmp_path: Path) -> None:
+    scope = Scope("run-x7k", Actor(Role.SUPERVISOR, "supervisor"))
+    Rehearsing(site.services.store, scope, tmp_path, says("Done.")).run("Why is the build slow?")
+    person = site.client(name="reader")
+    listed = person.get("/conversations")[1]["items"]
+    assert len(listed) > 1
+    for each in listed:
+        assert person.get(f"/conversations/{each['id']}") == (200, each)
+    assert person.get("/conversations/none")[0] == 404

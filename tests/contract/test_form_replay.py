@@ -94,6 +94,10 @@ def queued(browser: Browser) -> tuple[str, Fields]:
     return f"/chats/{id}/queue/{queue.add(Scope(id, ADA.actor), 'Teh').id}", {"do": "edit", "text": "The"}
 
 
+def session_item(browser: Browser) -> tuple[str, Fields]:
+    return f"/chats/{browser.services.missions.get(SLUG).conversation_id}/todos", {"do": "add", "title": "Look"}
+
+
 def token(browser: Browser) -> tuple[str, Fields]:
     made = browser.services.tokens.create(ADA, "robot", Role.LEAD, timedelta(days=1))
     return f"/settings/tokens/{made.token.id}/revoke", {}
@@ -147,6 +151,7 @@ CASES: dict[str, Callable[[Browser], tuple[str, Fields]]] = {
     "/inbox/{id}": inbox,
     "/conversations": conversation,
     "/chats/{chat}": message,
+    "/chats/{chat}/todos": session_item,
     "/chats/{chat}/queue/{message}": queued,
     "/settings/tokens/{token}/revoke": token,
     "/runs/{run}": run,

@@ -10,10 +10,11 @@ import pytest
 from tests.contract.missions import BUILD, FILE, SLUG
 from tests.contract.web import API, WebSite, opened
 
-from punchlist.conversations.model import Scope
+from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.todos.edits import EditedFields
+from punchlist.plan.model import NewTodo
 from punchlist.surfaces.web.logins import Logins
 
 ADA = MissionScope("s", Actor(Role.PERSON, "ada"))
@@ -143,3 +144,44 @@ def test_the_page_of_a_turn_begins_with_what_it_used(site: WebSite) -> None:
         assert f">{label}</span>" in text
     assert ">stalled</span>" in text
     assert "no progress in 3 continuations" in text
+
+
+# --- the lists of a session ---------------------------------------------------------------------------------
+
+
+@pytest.mark.spec("X9", "V4", "M15")
+def test_a_person_edits_the_plan_and_the_checklist_of_a_session(site: WebSite) -> None:
+    services, person = site.services, Scope("talk", Actor(Role.PERSON, "ada"))
+    agent = Scope("talk", Actor(Role.SUPERVISOR, "supervisor"))
+    turn = services.conversations.begin_turn(agent, reason="test")
+    services.plans.create(TurnScope("talk", agent.actor, turn.id), [NewTodo("Read"), NewTodo("Write")], reason="plan")
+    services.checklists.add(person, "Tag it", reason="test")
+    csrf = site.http.get(f"{API}/me").json()["csrf"]
+
+    def change(do: str, item: str = "", **fields: str) -> str:
+        data = {"csrf": csrf, "do": do, "item": item, **fields}
+        told = site.http.post("/chats/talk/todos", data=data, headers={"Accept": "application/json"}).json()
+        return str(told.get("detail") or told.get("message") or "")
+
+    def shown() -> list[tuple[str, str]]:
+        return [(item.title, item.status) for item in services.todos.list(person).items]
+
+    page = site.http.get("/chats/talk/todos").text
+    assert [text in page for text in ("Read", "Write", "Tag it", "The agent is told")] == [True] * 4
+    assert change("start", "1") == ""
+    assert change("done", "1", outcome="It was read.") == ""
+    assert change("accept", "1") == "Accepted."
+    assert change("edit", "2", title="Write it") == ""
+    assert change("cancel", "3", reason="Not now") == ""
+    assert shown() == [("Read", "completed"), ("Write it", "pending"), ("Tag it", "cancelled")]
+    assert change("reopen", "3") == ""
+    assert change("add", title="Push", check="true") == ""
+    assert [status for title, status in shown() if title in ("Push", "Tag it")] == ["pending"] * 2
+    assert change("undo") == "The last change was taken back."
+    assert ("Push", "pending") not in shown()
+    page = site.http.get("/chats/talk/todos").text
+    assert "accepted" in page
+    assert "It was read." in page
+    assert "there is no action 'stat'" in change("stat", "1")
+    assert "has no todo '9'" in change("done", "9")
+    assert "place: must be a position" in change("move", "2", place="up")

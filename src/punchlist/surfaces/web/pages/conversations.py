@@ -1,13 +1,12 @@
-"""`/conversations`: sessions of agents, with their lists and turns."""
+"""`/conversations`: sessions of agents."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from punchlist.conversations.model import Scope
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.turns import turn_model
-from punchlist.views.conversations import read_conversations, read_title
+from punchlist.views.conversations import read_conversations
 
 _LIMIT: Final = 50
 
@@ -32,14 +31,3 @@ def _mission_chats(request: PageRequest) -> dict[str, tuple[str, str]]:
             found[pillar.conversation_id] = (pillar.name, mission.name)
             found[pillar.todo_conversation_id] = (f"{pillar.name}: todos", mission.name)
     return found
-
-
-def lists(request: PageRequest) -> Page:
-    """The plan and the checklist of a session."""
-    services, id = request.services, request.parameters["chat"]
-    conversation = services.conversations.get(id)
-    todos = services.todos.list(Scope(id, request.actor))
-    turns = services.conversations.turns(id)
-    title = read_title(services.store, conversation)
-    values = {"conversation": conversation, "name": title, "todos": todos, "turns": turns}
-    return Page("lists.html", title, values, section="conversations")

@@ -147,6 +147,21 @@ def test_a_stop_ends_a_turn_that_its_worker_has_begun_and_not_recorded(office: O
     assert [item.kind for item in ours.services.inbox.list()] == ["escalation"]
 
 
+def test_what_an_earlier_version_left_open_is_not_listed_and_not_answered(office: Open) -> None:
+    ours = office(asks)
+    services, person = ours.services, ours.team.person
+    todo = ours.team.todo_in(TodoStatus.IN_PROGRESS)
+    ours.work(Mode.DEFAULT)
+    (item,) = services.inbox.list()
+    with services.store.write() as tx:
+        tx.raw_step("UPDATE turns SET ended_at = '2026-02-21T09:00:00.000000Z', end_reason = 'cancelled: long ago'")
+    assert services.approvals.find(item.id).status == "pending"
+    assert (services.inbox.list(), services.inbox.counts(), services.approvals.waiting()) == ([], {}, [])
+    assert services.inbox.about_todo(todo.id) == []
+    with pytest.raises(Conflict, match="The turn that asked has ended"):
+        services.approvals.answer(item.id, ApprovalAnswer(ApprovalOutcome.PROCEED_ONCE, person.actor))
+
+
 # --- in a session -----------------------------------------------------------------------------------------
 
 

@@ -190,13 +190,14 @@ def test_a_run_that_follows_a_stopped_one_gets_the_results_that_it_did_not(offic
     todo = team.todo_in(TodoStatus.IN_PROGRESS, "Measure the build")
     ours.work()
     assert [run.status for run in runs_of(ours, todo.id, RunKind.DELEGATE)] == [RunStatus.DONE, RunStatus.STOPPED]
+    ours.clock.advance(minutes=1)
     team.todos.update(team.person, team.slug, todo.id, TodoAction.RESUME, "Go on.")
     ours.work()
     assert team.todos.get(todo.id).status is TodoStatus.COMPLETED
     (heard,) = [last_words(request) for agent, request in ours.asked if agent == "pillar-owner"][-1:]
     assert "Results of work that you delegated earlier:" in heard
-    assert "coder:\n> It takes 72 seconds." in heard
-    assert "coder:\n> It was stopped: enough" in heard
+    assert "coder, “Measure it.”:\n> It takes 72 seconds." in heard
+    assert "coder, “Write it.”:\n> It was stopped: enough" in heard
     second = runs_of(ours, todo.id, RunKind.EXECUTE)[1]
     assert {run.delivered_to for run in runs_of(ours, todo.id, RunKind.DELEGATE)} == {second.id}
     assert check(ours.services.store, SCHEMA_VERSION).problems == []
@@ -228,6 +229,7 @@ def test_a_todo_waits_for_work_that_an_earlier_run_delegated(office: Open) -> No
     # The coder waits for an approval.
     ours.work(Mode.DEFAULT)
     assert [run.status for run in runs_of(ours, todo.id, RunKind.EXECUTE)] == [RunStatus.FAILED]
+    ours.clock.advance(minutes=1)
     team.todos.update(team.person, team.slug, todo.id, TodoAction.RESUME, "Go on.")
     ours.work(Mode.DEFAULT)
     assert reviewed == []
@@ -262,6 +264,7 @@ def test_a_retried_delegation_delivers_its_next_result(office: Open) -> None:
 @pytest.mark.spec("M8", "M9")
 def test_a_review_counts_delegated_work_to_the_round_in_which_it_was_done(office: Open) -> None:
     def answers(agent: str, request: ModelRequest) -> Reply:
+        ours.clock.advance(seconds=1)
         if agent == "mission-lead":
             return accept(ours, request)
         if agent == "coder":

@@ -127,12 +127,15 @@ def open_child_turns(tx: Transaction, turn: StoredTurn) -> list[StoredTurn]:
 
 
 _open_call: Final = SelectOne[str](
-    first_column, "SELECT id FROM tool_calls WHERE turn_id = :turn_id AND ended_at IS NULL LIMIT 1"
+    first_column,
+    # The open calls of a conversation have an index: a turn can have hundreds of ended ones.
+    "SELECT id FROM tool_calls WHERE conversation_id = :conversation_id AND turn_id = :turn_id AND ended_at IS NULL "
+    "LIMIT 1",
 )
 
 
-def has_open_calls(tx: Transaction, turn_id: str) -> bool:
-    return _open_call(tx, turn_id) is not None
+def has_open_calls(tx: Transaction, turn: StoredTurn) -> bool:
+    return _open_call(tx, turn.conversation_id, turn.id) is not None
 
 
 find_interrupt: Final = SelectOne(

@@ -310,7 +310,7 @@ def end_turn(tx: Transaction, scope: Scope, turn: StoredTurn, reason: str) -> St
     """
     for child in repository.open_child_turns(tx, turn):
         end_turn(tx, scope, child, PARENT_ENDED)
-    if repository.has_open_calls(tx, turn.id):
+    if repository.has_open_calls(tx, turn):
         # The only import of a package above: the calls must end in the transaction that ends their turn.
         from punchlist.toolcalls.call_endings import end_calls_of_turn
 

@@ -30,6 +30,7 @@ from punchlist.engine.turns import StepResult
 from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.events import Role
+from punchlist.kernel.text import excerpt
 from punchlist.missions.chats import quote_verbatim, unquote
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Mission, MissionTodo, Pillar
@@ -61,7 +62,7 @@ class _TodoState(TypedDict):
 
 
 _DelegationResult = tuple[str, str, str]
-"""The id of an asynchronous delegation, its agent and its result, as a step stores them."""
+"""The id of an asynchronous delegation, its agent and mission, and its result, as a step stores them."""
 
 
 async def execute(run: Run, context: WorkflowContext) -> str:
@@ -200,7 +201,8 @@ def _has_ended(run: Run) -> bool:
 
 
 def _delegation_result(run: Run) -> _DelegationResult:
-    return run.id, run.agent, run.result or f"It {_HOW_ENDED.get(run.status, 'ended')}: {run.why}"
+    name = f"{run.agent}, “{excerpt(run.parameters['mission'], MAX_MISSION_SHOWN)}”"
+    return run.id, name, run.result or f"It {_HOW_ENDED.get(run.status, 'ended')}: {run.why}"
 
 
 def _delegations(run: Run, context: WorkflowContext) -> list[Run]:
@@ -313,6 +315,8 @@ def report_text(result: StepResult) -> str:
 
 LEASE_SECONDS: Final = 120
 POLL_INTERVAL: Final = 0.5
+MAX_MISSION_SHOWN: Final = 100
+"""Characters of a mission beside its result."""
 
 
 class ClaimState(TypedDict):

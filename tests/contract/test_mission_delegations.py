@@ -242,6 +242,25 @@ def test_a_todo_waits_for_work_that_an_earlier_run_delegated(office: Open) -> No
 
 
 @pytest.mark.spec("M9", "M11")
+def test_a_todo_says_which_delegated_work_it_still_waits_for(office: Open) -> None:
+    def answers(agent: str, request: ModelRequest) -> Reply:
+        if agent == "writer":
+            return call("write_file", path="x", content="hello")
+        if agent == "coder":
+            return Reply("It takes 72 seconds.")
+        if has_results(request):
+            return Reply("They work.")
+        writes = call("delegate", type="writer", mission="Write it.", **{"async": True}).calls
+        return Reply("", (*delegate("Measure it.").calls, replace(writes[0], id="second")))
+
+    ours = office(answers)
+    todo = ours.team.todo_in(TodoStatus.IN_PROGRESS)
+    ours.work(Mode.DEFAULT)
+    (work,) = runs_of(ours, todo.id, RunKind.EXECUTE)
+    assert (work.status, work.why) == (RunStatus.WAITING, "the results of delegated work (writer)")
+
+
+@pytest.mark.spec("M9", "M11")
 def test_a_retried_delegation_delivers_its_next_result(office: Open) -> None:
     ours = office(lambda *_: Reply("Done."))
     team, runs = ours.team, MissionRuns(ours.services.store)

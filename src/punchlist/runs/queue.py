@@ -122,7 +122,12 @@ class RunQueue:
             return self._transition(tx, run, RunAction.ADD_USAGE, reason, **totals)
 
     def wait(self, run_id: str, why: str) -> Run:
-        return self._transition_once(run_id, RunStatus.WAITING, RunAction.WAIT, why, why=why)
+        """Idempotent; a run that waits already can wait for something else."""
+        with self._store.write() as tx:
+            run = self._lock(tx, run_id)
+            if run.status is RunStatus.WAITING and run.why == why:
+                return run
+            return self._transition(tx, run, RunAction.WAIT, why, why=why)
 
     def wake(self, run_id: str, why: str) -> Run | None:
         """Continue a run that waits; None while another run works in its chat."""

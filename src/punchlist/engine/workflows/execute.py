@@ -183,9 +183,10 @@ async def _await_delegations(
             if not unfinished:
                 if await context.wake(now, "the results have arrived"):
                     return [_delegation_result(one) for one in delegated]
-            elif now.status is RunStatus.RUNNING:
-                agents = ", ".join(sorted(one.agent for one in unfinished))
-                await context.call(context.queue.wait, run.id, f"{DELEGATED_WORK} ({agents})")
+            else:
+                why = f"{DELEGATED_WORK} ({', '.join(sorted(one.agent for one in unfinished))})"
+                if now.why != why:
+                    await context.call(context.queue.wait, run.id, why)
             await asyncio.sleep(POLL_INTERVAL)
 
     results = await context.step(f"results.{key}", wait)

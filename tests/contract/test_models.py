@@ -567,6 +567,18 @@ def test_a_rehearsal_is_chosen_by_its_file(tmp_path: Path) -> None:
     assert asyncio.run(model.ask(HELLO)).text == "Hello."
 
 
+@pytest.mark.spec("X4")
+def test_a_rehearsal_can_have_prices(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text("prices: {input: 3, output: 15}\nreplies: [{text: Hello., tokens: 1000}]\n")
+    model = model_named(f"rehearsal:{script}", {})
+    assert model.info.cost(Usage(1_000_000, 100_000)) == pytest.approx(4.5)
+    for wrong in ("[3, 15]", "{input: 3}", "{input: 3, output: -1}", "{input: 3, output: x}"):
+        script.write_text(f"prices: {wrong}\nreplies: [Hello.]\n")
+        with pytest.raises(ConfigError, match="prices: must be"):
+            model_named(f"rehearsal:{script}", {})
+
+
 @pytest.mark.parametrize("name", ["anthropic:claude-sonnet-4-5", "openai:gpt-4o-mini", "openai-chat:gpt-4o-mini"])
 def test_window_and_prices_are_known_for_known_models(name: str) -> None:
     info = model_named(name, WITH_KEYS).info

@@ -22,6 +22,8 @@ A scene holds the replies of an agent after a message that matches `when`, a reg
 in a scene is derived from the request alone, so that it survives a crash; replies outside of scenes start
 again with each process.
 
+With `prices: {input: 3, output: 15}`, dollars per million tokens, replies have a cost, as those of a real model.
+
 `delay` is how many seconds a reply takes to begin, `stream` how many its text takes to arrive.
 
 A rehearsal runs through the same loop, scheduler and storage as a real model. `{{ … }}` is a path into the
@@ -103,6 +105,8 @@ class RehearsalScript:
     replies: tuple[RehearsedReply, ...]
     agents: Mapping[str, tuple[RehearsedReply, ...]]
     scenes: tuple[Scene, ...] = ()
+    prices: tuple[float, float] | None = None
+    """Of a million input and output tokens, in dollars."""
 
 
 class Rehearsal:
@@ -110,7 +114,7 @@ class Rehearsal:
 
     def __init__(self, script: RehearsalScript, agent: str = "", name: str = "rehearsal") -> None:
         self.name = name
-        self.info = ModelInfo(context_window=1_000_000)
+        self.info = ModelInfo(1_000_000, *(script.prices or ()))
         self._script = script
         self._agent = agent
         self._replies = iter(script.agents.get(agent, script.replies))
@@ -228,8 +232,10 @@ def load_rehearsal(path: Path) -> RehearsalScript:
     if not isinstance(content, dict):
         raise ConfigError(f"{path}: must be a list of replies, got {json_type(content)}.")
     for key in content:
-        if key not in ("replies", "agents", "scenes"):
-            raise ConfigError(f"{path}: {excerpt(str(key))!r} is not a known key. Use: replies, agents, scenes.")
+        if key not in ("replies", "agents", "scenes", "prices"):
+            raise ConfigError(
+                f"{path}: {excerpt(str(key))!r} is not a known key. Use: replies, agents, scenes, prices."
+            )
     agents = content.get("agents") or {}
     if not isinstance(agents, dict):
         raise ConfigError(f"{path}: agents: must be a table of lists, got {json_type(agents)}.")
@@ -237,7 +243,17 @@ def load_rehearsal(path: Path) -> RehearsalScript:
         _parse_replies(path, "replies", content.get("replies") or []),
         {str(name): _parse_replies(path, f"agents.{name}", lines) for name, lines in agents.items()},
         _parse_list(path, "scenes", content.get("scenes") or [], _scene),
+        _parse_prices(path, content.get("prices")),
     )
+
+
+def _parse_prices(path: Path, given: Any) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    prices = [given.get("input"), given.get("output")] if isinstance(given, dict) and len(given) == 2 else []
+    if len(prices) != 2 or not all(isinstance(price, int | float) and 0 <= price < 1e6 for price in prices):
+        raise ConfigError(f"{path}: prices: must be {{input: N, output: N}}, in dollars per million tokens.")
+    return float(prices[0]), float(prices[1])
 
 
 def _scene(path: Path, where: str, scene: Any) -> Scene:

@@ -131,3 +131,15 @@ def test_an_excerpt_begins_near_the_first_match() -> None:
     assert excerpt.endswith("…")
     assert [excerpt[start:end] for start, end in matches] == ["needle"]
     assert len(excerpt) < 250
+
+
+@pytest.mark.spec("T15")
+def test_a_notice_that_repeats_a_message_is_found_once(store: Store, conversations: Conversations) -> None:
+    owner, lead = (Scope(name, Actor(Role.OWNER, "pillar-owner")) for name in ("pillar", "mission"))
+    conversations.add_message(owner, MessageRole.ASSISTANT, "The calendar reads the clock twice.")
+    for text in ("The calendar reads the clock twice.", "Another clock is slow."):
+        conversations.add_message(lead, MessageRole.SYSTEM, text, kind=NoticeKind.TODO_RESULT)
+    assert sorted(text for _, text in found(store, "clock")) == [
+        "Another clock is slow.",
+        "The calendar reads the clock twice.",
+    ]

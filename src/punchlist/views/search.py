@@ -105,8 +105,14 @@ def read_search(
             most=limit + 1,
             skipped=skipped,
         )
-    hits = [_hit(document, wanted) for document in found[:limit]]
+    hits = _without_echoes([_hit(document, wanted) for document in found[:limit]])
     return SearchPage(hits, str(skipped + limit) if len(found) > limit else None, complete)
+
+
+def _without_echoes(hits: Sequence[SearchHit]) -> list[SearchHit]:
+    """The program repeats messages in notices to other agents. One that says the same as a message here is left out."""
+    written = {hit.excerpt for hit in hits if not hit.is_notice}
+    return [hit for hit in hits if not hit.is_notice or hit.excerpt not in written]
 
 
 def _query(store: Store, wanted: Sequence[str]) -> str:

@@ -190,7 +190,7 @@ def strip(counts: Sequence[tuple[int, int]]) -> Markup:
             kind, number, y(amount), round(40 - y(amount), 1)
         )
         for number, (total, failed) in enumerate(counts)
-        for kind, amount in (("bar-tool", total), ("bar-failed", failed))
+        for kind, amount in (("bar-call", total), ("bar-failed", failed))
         if amount
     )
     return Markup(

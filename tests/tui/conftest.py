@@ -9,11 +9,18 @@ import pytest
 
 from punchlist.app import Services
 from punchlist.config import load
+from punchlist.surfaces.tui.prompt_text import PromptText
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def keys_of_a_pilot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pilot presses Enter as soon after a letter as a paste does."""
+    monkeypatch.setattr(PromptText, "paste_seconds", 0.0)
 
 
 @pytest.fixture

@@ -46,6 +46,11 @@ def format_cost(dollars: float) -> str:
     return f"${dollars:.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
 
 
+def percent(done: int, total: int) -> int:
+    """Rounded half up; round() goes to the even neighbour."""
+    return (200 * done + total) // (2 * total) if total else 0
+
+
 def progress_bar(done: int, total: int, cells: int) -> tuple[str, str]:
     """The filled and the empty part of a bar."""
     filled = round(cells * done / total) if total else 0

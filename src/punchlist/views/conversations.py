@@ -34,6 +34,7 @@ class ListProgress:
     """The plan of the open or last turn and the checklist, together."""
 
     total: int = 0
+    """Without cancelled and dropped items, as `TodoList.progress`."""
     open: int = 0
     done: int = 0
     in_progress: str | None = None
@@ -155,12 +156,12 @@ def turn_state(turn: StoredTurn | None) -> ConversationState:
 
 
 def list_progress(tx: Transaction, conversation_id: str, turn: StoredTurn | None) -> ListProgress:
-    total, is_open, done = (repository.plan_counts(tx, turn.id) if turn else None) or (0, 0, 0)
+    _, is_open, done = (repository.plan_counts(tx, turn.id) if turn else None) or (0, 0, 0)
     current = repository.plan_in_progress(tx, turn.id) if turn and is_open else None
     items = find_checklist(tx, conversation_id).items
     active = next((item.active_form for item in items if item.status == "in_progress"), None)
     return ListProgress(
-        total + len(items),
+        is_open + done + sum(item.status not in ("cancelled", "dropped") for item in items),
         is_open + sum(item.is_open for item in items),
         done + sum(item.status == "completed" for item in items),
         current or active,

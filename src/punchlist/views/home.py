@@ -143,7 +143,8 @@ def _host_line(services: Services, tx: Transaction, session: str, agent: str) ->
         _request(tx, turn) if turn is not None else _title(tx, session),
         agent,
         "working",
-        list_progress(tx, session, last),
+        # Not the plan of an agent of Punchlist that has worked in the same session.
+        list_progress(tx, session, turn),
         turn.started_at if turn is not None else None,
         continuations=(repository.continuations_of_turn(tx, turn_id=turn.id) or 0) if turn is not None else 0,
         continuation_limit=definition.limits.continuations if definition.todo_driven else None,

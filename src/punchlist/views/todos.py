@@ -113,6 +113,12 @@ class TodoList:
             summary["dropped"] = dropped
         return summary
 
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Completed items, and all that count: cancelled and dropped ones do not. `list_progress` counts the same."""
+        summary = self.summary
+        return summary["completed"], summary["total"] - summary["cancelled"] - summary.get("dropped", 0)
+
     def as_json(self) -> dict[str, Any]:
         return {
             "session": self.session,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.checklist.render import ICONS, NO_TODOS, render_frame
 from punchlist.kernel.text import one_line, visible
 from punchlist.surfaces.cli.context import format_time, supports_color
+from punchlist.surfaces.figures import percent
 from punchlist.verification.model import CheckOutcome
 
 if TYPE_CHECKING:
@@ -103,13 +104,11 @@ def _verification_notes(item: NumberedTodo) -> list[str]:
 
 
 def _progress(todos: TodoList) -> str:
-    summary = todos.summary
-    completed, dropped = summary["completed"], summary.get("dropped", 0)
-    total = summary["total"] - dropped
-    # Rounded half up; round() goes to the even neighbour.
-    percent = (200 * completed + total) // (2 * total) if total else 0
+    summary, (completed, total) = todos.summary, todos.progress
+    dropped = summary.get("dropped", 0)
     cancelled = f", {summary['cancelled']} cancelled" if summary["cancelled"] else ""
-    return f"Progress: {completed}/{total} ({percent}%){cancelled}{f', {dropped} dropped' if dropped else ''}"
+    left = f", {dropped} dropped" if dropped else ""
+    return f"Progress: {completed}/{total} ({percent(completed, total)}%){cancelled}{left}"
 
 
 def _colored(line: str) -> str:

@@ -169,7 +169,7 @@ class ConversationScreen(DataScreen):
         self.state, self._problem = state, ""
         if state.is_running or (state.turn is not None and state.turn.id != self._turn_before):
             self._feed.sent = None
-        self.query_one(TodoPanel).show(state.todos)
+        self.query_one(TodoPanel).show(state.todos, state.host)
         self._show_approvals(state)
         self._show_emptiness()
         self.composer.show_host(state.host)
@@ -413,8 +413,12 @@ class ConversationScreen(DataScreen):
         self.app.say(event.why, "warning")
 
     def action_toggle_todos(self) -> None:
+        if self.has_class("-crowded"):
+            self.app.say("There is no room for the list beside the question. Ctrl+L changes the list.", "information")
+            return
+        had_focus = self.query_one(TodoPanel).has_focus_within
         self.toggle_class("-no-list")
-        if self.has_class("-no-list"):
+        if had_focus:
             self.action_focus_prompt()
 
     def action_toggle_cards(self) -> None:

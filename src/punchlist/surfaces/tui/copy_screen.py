@@ -13,14 +13,12 @@ from textual.widgets import Footer, TextArea
 from textual.widgets.text_area import Selection
 
 from punchlist.surfaces.tui.entries import Entry
-from punchlist.surfaces.tui.entry_lines import entry_lines
+from punchlist.surfaces.tui.entry_text import code_block, entry_text
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
-
-WIDTH = 100
 
 
 def transcript_text(entries: Sequence[Entry]) -> str:
-    return "\n".join(line.plain.rstrip() for entry in entries for line in entry_lines(entry, WIDTH, expanded=True))
+    return "\n\n".join(entry_text(entry) for entry in entries)
 
 
 class CopyText(TextArea):
@@ -45,7 +43,7 @@ class CopyScreen(ModalScreen[None]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
-            box.border_title = "Copy: move to a place, Space begins the selection, Enter copies"
+            box.border_title = "Copy: Space begins, Enter copies"
             yield self._area
             yield Footer(compact=True)
 
@@ -71,7 +69,17 @@ class CopyScreen(ModalScreen[None]):
     def action_copy(self) -> None:
         """Copy the selection, else the line of the cursor."""
         row = self._area.cursor_location[0]
-        text = self._area.selected_text or self._area.document[row]
+        self._copy(self._area.selected_text or self._area.document[row])
+
+    def action_code(self) -> None:
+        """Copy the code block around the cursor."""
+        row = self._area.cursor_location[0]
+        if code := code_block(list(self._area.document.lines), row):
+            self._copy(code)
+        else:
+            self.app.notify("The cursor is in no code block.", severity="warning", markup=False)
+
+    def _copy(self, text: str) -> None:
         self.app.copy_to_clipboard(text)
         lines = text.count("\n") + 1
         self.app.notify(f"Copied {lines} line{'s' if lines != 1 else ''}.", markup=False)

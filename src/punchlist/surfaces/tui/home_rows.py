@@ -65,7 +65,7 @@ def work_row(line: WorkLine) -> HomeRow:
         return HomeRow(
             id=f"{line.kind}:{line.id}",
             group="done",
-            state=_ended_state(line.reason or ""),
+            state=ended_state(line.reason or ""),
             title=line.title or line.conversation_id,
             details=tuple(filter(None, (_REASONS.get(line.reason or "", line.reason), done, line.conversation_id))),
             at=line.ended_at or line.started_at or "",
@@ -87,7 +87,8 @@ def work_row(line: WorkLine) -> HomeRow:
     )
 
 
-def _ended_state(reason: str) -> str:
+def ended_state(reason: str) -> str:
+    """The sign of a turn that ended for this reason."""
     if reason.startswith("completed"):
         return "completed"
     return "failed" if reason.startswith("error") else "waiting"

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from rich.table import Table
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.keys import format_key
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from punchlist.kernel.text import visible
+from punchlist.surfaces.tui.display_text import assemble, hang
 from punchlist.surfaces.tui.key_table import NO_KEY
 
 if TYPE_CHECKING:
@@ -82,22 +82,31 @@ class KeySheet(ModalScreen[None]):
             box.border_title = "Keys valid here"
             box.border_subtitle = "Esc closes"
             with VerticalScroll():
-                yield Static(self._table(), id="key-lines")
+                yield Static(id="key-lines", markup=False)
 
-    def _table(self) -> Table:
-        """Keys, and what they do; a long description continues below its beginning."""
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(no_wrap=True)
-        table.add_column()
-        for line in self._lines:
-            keys = Text(visible(" ".join(format_key(key) for key in line.keys)))
-            text = Text(visible(line.description))
-            if not line.enabled:
-                keys.stylize("dim")
-                text.stylize("dim")
-                text.append(f"  ({visible(line.reason)})", "italic")
-            table.add_row(keys, text)
-        return table
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    def _draw(self) -> None:
+        width = max(self.query_one(VerticalScroll).scrollable_content_region.width - 1, 16)
+        self.query_one("#key-lines", Static).update(Content("\n").join(key_lines(self._lines, width)))
+
+
+def key_lines(lines: Sequence[KeyLine], width: int) -> list[Content]:
+    """Keys, and what they do; a long description continues below its beginning."""
+    names = [" ".join(format_key(key) for key in line.keys) for line in lines]
+    column = min(max(map(len, names), default=0), width // 3)
+    shown: list[Content] = []
+    for line, name in zip(lines, names, strict=True):
+        style = "bold" if line.enabled else "$quiet"
+        why = f"  ({visible(line.reason)})" if not line.enabled else ""
+        text = assemble((visible(line.description), "" if line.enabled else "$quiet"), (why, "italic $quiet"))
+        head = Content.styled(visible(name), style)
+        if len(name) > column:
+            shown += head.wrap(width)
+            head = Content("")
+        shown += hang(text, width, Content("").join([head, " " * (column + 2 - head.cell_length)]))
+    return shown
 
 
 def show_keys(app: App[Any]) -> None:

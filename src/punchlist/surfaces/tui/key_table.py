@@ -129,6 +129,7 @@ KEYS: Final[tuple[KeyAction, ...]] = (
         KeyScope.COPY,
         ("copy", "enter y", "Copy"),
         ("mark", "space v", "Begin or end the selection"),
+        ("code", "b", "Copy the code block"),
         ("everything", "a", "Select all"),
         ("close", "escape q", "Close"),
         priority=True,
@@ -163,6 +164,7 @@ KEYS: Final[tuple[KeyAction, ...]] = (
         ("previous_card", "left_square_bracket ctrl+up", ".Previous card"),
         ("next_card", "right_square_bracket ctrl+down", ".Next card"),
         ("toggle_card", "enter space", "Open or close the card"),
+        ("copy_card", "c", "Copy the card"),
     ),
     *_actions(
         KeyScope.LIST,

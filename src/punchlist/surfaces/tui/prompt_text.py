@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Final
+
 from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import TextArea
 
 from punchlist.surfaces.tui.pastes import Pastes
+
+PASTE_SECONDS: Final = 0.003
+"""No person presses Enter this soon after another key."""
 
 
 class PromptText(TextArea):
@@ -18,6 +23,8 @@ class PromptText(TextArea):
     }
     PromptText:focus { border: round $accent; }
     """
+
+    paste_seconds: ClassVar[float] = PASTE_SECONDS
 
     class Paged(Message):
         """A key that pages, which a text that is visible in full does not need."""
@@ -35,6 +42,7 @@ class PromptText(TextArea):
             placeholder=Content(placeholder),
         )
         self.pastes = Pastes()
+        self._typed_at = 0.0
 
     @property
     def line_before_cursor(self) -> str:
@@ -77,6 +85,14 @@ class PromptText(TextArea):
         Textual runs priority bindings before the letters that wait in this widget's queue, and other bindings after
         those that follow. Enter would send half of what was typed.
         """
+        is_pasted = event.time - self._typed_at < self.paste_seconds
+        self._typed_at = event.time
+        if event.key == "enter" and is_pasted:
+            # A paste of a terminal without bracketed paste: its lines are one text.
+            event.stop()
+            event.prevent_default()
+            self.insert_text("\n")
+            return
         # With the keys of the user's file.
         chain = () if event.is_printable and self.text else self.screen._binding_chain
         own = {node: bindings for node, bindings in chain if node in (self, self.parent)}

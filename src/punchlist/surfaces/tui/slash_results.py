@@ -58,8 +58,8 @@ class SlashResults:
         match result:
             case ScheduleTool(tool, arguments, approved):
                 app.call_tool(self._session, tool, arguments, approved=approved)
-            case ShowMessage(text, level):
-                self._show_message(text, level)
+            case ShowMessage():
+                self._show_message(result)
             case QuitApplication():
                 app.action_leave()
             case OpenDialog(dialog, argument):
@@ -83,11 +83,11 @@ class SlashResults:
         if await self._app.push_screen_wait(ConfirmDialog(asked.question, asked.detail)):
             await self.run(asked.line, replace(context, confirmed=True))
 
-    def _show_message(self, text: str, level: MessageLevel) -> None:
-        if len(text.splitlines()) > TOAST_LINES:
-            self._app.push_screen(TextDialog("punchlist", text))
+    def _show_message(self, message: ShowMessage) -> None:
+        if message.is_report or len(message.text.splitlines()) > TOAST_LINES:
+            self._app.push_screen(TextDialog("punchlist", message.text))
         else:
-            self._app.say(text, _SEVERITIES[level])
+            self._app.say(message.text, _SEVERITIES[message.level])
 
     # --- dialogs ------------------------------------------------------------------------------------------------
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from punchlist.surfaces.figures import progress_bar
-from punchlist.surfaces.tui.display_text import assemble, hang, line
+from punchlist.surfaces.figures import percent, progress_bar
+from punchlist.surfaces.tui.display_text import assemble, cut, hang, line
 from punchlist.surfaces.tui.theme import SIGNS, STYLES
 
 if TYPE_CHECKING:
@@ -24,14 +24,26 @@ _MAX_BAR_WIDTH: Final = 24
 
 def progress_line(todos: TodoList, width: int) -> Content:
     """`Tasks 3/7 (43%) ━━━━────`"""
-    summary = todos.summary
-    done, total = summary["completed"] + summary["cancelled"], summary["total"]
-    if not total:
+    done, total = todos.progress
+    if not todos.items:
         return assemble(("Tasks", "bold"), ("  none yet", "$quiet"))
-    share = f"{done}/{total} ({round(100 * done / total)}%)"
+    share = f"{done}/{total} ({percent(done, total)}%)"
     cells = max(min(width - len(share) - 9, _MAX_BAR_WIDTH), 0)
     filled, empty = progress_bar(done, total, cells)
     return assemble(("Tasks", "bold"), f"  {share}  ", (filled, "$done"), (empty, "$rule"))
+
+
+def list_headings(todos: TodoList, host: str, width: int) -> list[list[Content]]:
+    """Above each item the name of its list, if both lists have items and it is the first of its list."""
+    lists = [item.list for item in todos.items]
+    if len(set(lists)) < 2:
+        return [[] for _ in lists]
+    planner = line(todos.turn.agent_id, 40) if todos.turn is not None else "agent"
+    names = {"plan": f"Plan of {planner}", "checklist": f"Checklist of {line(host, 40)}" if host else "Checklist"}
+    return [
+        [cut(Content.styled(names[name], "$quiet"), width)] if place == lists.index(name) else []
+        for place, name in enumerate(lists)
+    ]
 
 
 def todo_lines(item: NumberedTodo, width: int) -> list[Content]:

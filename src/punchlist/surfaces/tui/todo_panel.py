@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from punchlist.surfaces.tui.key_hints import LIST_HINTS, key_hint
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
-from punchlist.surfaces.tui.todo_lines import progress_line, todo_lines
+from punchlist.surfaces.tui.todo_lines import list_headings, progress_line, todo_lines
 
 if TYPE_CHECKING:
     from punchlist.views.todos import NumberedTodo, TodoList
@@ -119,6 +119,8 @@ class TodoPanel(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._todos: TodoList | None = None
+        self._host = ""
+        """The third-party agent of the session, whose list the checklist is."""
         self._editing: TodoEdit | None = None
         self._added: str | None = None
         """The text of an item that was added here and is not shown yet."""
@@ -136,10 +138,11 @@ class TodoPanel(Vertical):
     def _input(self) -> Input:
         return self.query_one(Input)
 
-    def show(self, todos: TodoList) -> None:
+    def show(self, todos: TodoList, host: str = "") -> None:
         """Show these lists. The highlighted item stays highlighted."""
-        if todos == self._todos:
+        if todos == self._todos and host == self._host:
             return
+        self._host = host
         before, self._todos = self._todos, todos
         known = {item.id for item in before.items} if before is not None else set()
         new = [item for item in todos.items if item.id not in known and item.title == self._added]
@@ -157,7 +160,8 @@ class TodoPanel(Vertical):
             self._added = None
         items.clear_options()
         items.add_options(
-            Option(Content("\n").join(todo_lines(item, width)), id=str(item.number)) for item in todos.items
+            Option(Content("\n").join([*heading, *todo_lines(item, width)]), id=str(item.number))
+            for item, heading in zip(todos.items, list_headings(todos, self._host, width), strict=True)
         )
         numbers = [item.number for item in todos.items]
         if current is not None and current.number in numbers and self.has_focus_within:

@@ -28,6 +28,7 @@ from textual.style import Style
 from punchlist.surfaces.figures import age_of, format_seconds
 from punchlist.surfaces.tui.entries import CallEntry, Entry, ListEntry, NoteEntry, ReplyEntry
 from punchlist.surfaces.tui.entry_lines import entry_lines
+from punchlist.surfaces.tui.entry_text import entry_text
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.streamed_markdown import StreamedMarkdown
 
@@ -327,6 +328,13 @@ class TranscriptView(ScrollView, can_focus=True):
     def action_toggle_card(self) -> None:
         if self._selected is not None:
             self.toggle(self._selected)
+
+    def action_copy_card(self) -> None:
+        """Copy the chosen card as plain text."""
+        entry = self.entry(self._selected) if self._selected is not None else None
+        if entry is not None:
+            self.app.copy_to_clipboard(entry_text(entry))
+            self.app.notify("Copied the card.", markup=False)
 
     def toggle(self, id: str) -> None:
         """Open or close one entry."""

@@ -227,8 +227,8 @@ class LineChat:
 
     def _carry_out(self, result: SlashResult) -> None:
         match result:
-            case ShowMessage(text, level):
-                self._output.say(text, level)
+            case ShowMessage():
+                self._output.say(result.text, result.level)
             case QuitApplication():
                 self.is_finished = True
             case OpenDialog(dialog, argument):

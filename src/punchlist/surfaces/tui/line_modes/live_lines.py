@@ -92,7 +92,7 @@ def _open_items(update: FeedUpdate, room: int) -> list[Content]:
         cut(assemble((f"{SIGNS[item.status]} ", STYLES[item.status]), line(item.label)), room)
         for item in items[:OPEN_ITEMS]
     ]
-    summary = todos.summary
+    done, total = todos.progress
     more = f", {len(items) - OPEN_ITEMS} more open" if len(items) > OPEN_ITEMS else ""
-    lines.append(Content.styled(f"  {summary['completed']}/{summary['total']} done{more}", "$quiet"))
+    lines.append(Content.styled(f"  {done}/{total} done{more}", "$quiet"))
     return lines

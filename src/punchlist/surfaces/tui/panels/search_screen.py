@@ -19,6 +19,7 @@ from punchlist.surfaces.figures import age_of, format_age
 from punchlist.surfaces.tui.display_text import assemble, cut, justified, line
 from punchlist.surfaces.tui.entries import Entry
 from punchlist.surfaces.tui.entry_lines import summary_line
+from punchlist.surfaces.tui.home_rows import ended_state
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.panels.panel_screen import PanelScreen
 from punchlist.surfaces.tui.theme import SIGNS, STYLES
@@ -168,13 +169,22 @@ class SearchScreen(PanelScreen[Found]):
 
 
 def _session_row(found: ConversationLine) -> FoundRow:
-    state = _SIGNS.get(found.state, "pending")
-    if found.state == "ended" and found.items.open:
-        state = "waiting"
+    state = _state(found)
     text = assemble((f"{SIGNS[state]} ", STYLES[state]), line(found.title or found.id, 300))
     done = f"{found.items.done}/{found.items.total}" if found.items.total else ""
     ended = found.turn.end_reason if found.turn is not None and found.state == "ended" else found.state
+    ended = "needs your approval" if found.approvals else ended
     return FoundRow(found.id, found.active_at, text, " · ".join(filter(None, (ended, done, found.id))))
+
+
+def _state(found: ConversationLine) -> str:
+    """The sign of a session, as on Home."""
+    if found.approvals:
+        return "needs_you"
+    if found.state != "ended" or found.turn is None:
+        return _SIGNS.get(found.state, "pending")
+    state = ended_state(found.turn.end_reason or "")
+    return "waiting" if state == "completed" and found.items.open else state
 
 
 def _hit_row(hit: SearchHit) -> FoundRow:

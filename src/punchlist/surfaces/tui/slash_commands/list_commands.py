@@ -113,7 +113,7 @@ TODOS: Final = SlashCommand(
         SlashCommand("accept", "Accept a completed item", _by_number("Accepted", _accept), (), "N", _numbers),
         SlashCommand("edit", "Change the text of an item", _by_number("Changed", _edit), (), "N TEXT", _numbers),
         SlashCommand("move", "Move an item", _by_number("Moved", _move), (), "N POSITION", _numbers),
-        SlashCommand("undo", "Restore the checklist before the last change", _undo),
+        SlashCommand("undo", "Undo the last change of the list", _undo),
         SlashCommand("clear", "Remove all items of the checklist", _clear),
     ),
 )
@@ -157,6 +157,18 @@ def _queue_remove(context: SlashContext, arguments: str) -> SlashResult:
     return ShowMessage(f"Removed {visible(excerpt(message.content))!r} from the queue.")
 
 
+def _queue_clear(context: SlashContext, _: str) -> SlashResult:
+    waiting = _pending(context)
+    if not waiting:
+        return ShowMessage("Nothing is queued.")
+    if not context.confirmed:
+        texts = "\n".join(visible(excerpt(message.content)) for message in waiting)
+        return ConfirmAction(f"Remove all {len(waiting)} queued messages?", context.line, texts)
+    for message in waiting:
+        _queue(context).withdraw(context.scope, message.id)
+    return ShowMessage(f"Removed {len(waiting)} queued messages.")
+
+
 def _queued(context: SlashContext, reference: str) -> QueuedMessage:
     waiting = _pending(context)
     place = int(reference) if reference.isdecimal() and len(reference) < 6 else 0
@@ -178,6 +190,7 @@ QUEUE: Final = SlashCommand(
         SlashCommand("add", "Queue a message", _queue_add, argument_hint="TEXT"),
         SlashCommand("edit", "Change a queued message", _queue_edit, (), "N TEXT", _places),
         SlashCommand("remove", "Remove a queued message", _queue_remove, (), "N", _places),
+        SlashCommand("clear", "Remove all queued messages", _queue_clear),
     ),
 )
 

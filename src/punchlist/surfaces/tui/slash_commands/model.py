@@ -60,6 +60,8 @@ class ShowMessage:
 
     text: str
     level: MessageLevel = MessageLevel.INFO
+    is_report: bool = False
+    """Whether the text is to be read at leisure, such as a table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def _cost(context: SlashContext, _: str) -> SlashResult:
         *([price] if (price := _price(context.model, total_in, total_out)) else []),
         *(_turn_line(number, turn) for number, turn in list(enumerate(turns, 1))[-SHOWN_TURNS:]),
     ]
-    return ShowMessage("\n".join(lines))
+    return ShowMessage("\n".join(lines), is_report=True)
 
 
 def _turn_line(number: int, used: TurnUsage) -> str:

@@ -6,13 +6,17 @@ import pytest
 from tests.conftest import StoppedClock
 from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
 
+from punchlist.conversations.model import NoticeKind
 from punchlist.conversations.service import Conversations
 from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel.clock import timestamp
+from punchlist.missions import chats
 from punchlist.missions.model import NewMissionTodo
 from punchlist.missions.todos.lifecycle import TodoAction, TodoPriority, TodoStatus
 from punchlist.runs.service import Runs
 from punchlist.storage.store import Store
 from punchlist.views.board import BoardFilter, board_json, read_board
+from punchlist.views.conversations import read_conversations
 from punchlist.views.todo_detail import history_json, read_detail
 from punchlist.views.todo_history import read_history
 from punchlist.views.todo_transcript import read_todo_transcript
@@ -78,6 +82,19 @@ def test_a_card_shows_its_run_and_what_it_waits_for(store: Store, team: Team) ->
     [card] = board_json(board)["pillars"][0]["todos"]
     assert card["run"]["status"] == "stopped"
     assert card["waits"] == [{"kind": "run", "id": run.id, "text": "wrong way"}]
+
+
+@pytest.mark.spec("M15")
+def test_the_last_activity_of_a_missions_chat_is_what_was_said_in_it(
+    store: Store, team: Team, clock: StoppedClock
+) -> None:
+    chat, said = team.mission.conversation_id, clock.now
+    with store.write() as tx:
+        chats.post(tx, team.lead, chat, NoticeKind.NOTE, "Hello.")
+    clock.advance(hours=1)
+    team.create("A change of the mission, and nothing that was said")
+    lines = {line.id: line for line in read_conversations(store).conversations}
+    assert lines[chat].active_at == timestamp(said)
 
 
 @pytest.mark.spec("M15")

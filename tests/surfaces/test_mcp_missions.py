@@ -78,6 +78,7 @@ def test_an_owner_works_on_what_a_lead_starts_gets_feedback_continues_and_the_le
             await call(lead, "mission_todo_update", **todo, action="feedback", text="Name the three slowest.")
             *_, last = (await call(owner, "mission_read", what="feedback"))["items"]
             assert (last["kind"], last["todoId"], last["text"]) == ("feedback", made["id"], "Name the three slowest.")
+            assert (report["author"].split(":")[0], last["author"].split(":")[0]) == ("owner", "lead")
             await call(owner, "mission_todo_report", **todo, **fence, result="a, b and c.")
             words = await refusal(owner, "mission_todo_complete", **todo, outcome="mine")
             assert "There is no tool 'mission_todo_complete'" in words

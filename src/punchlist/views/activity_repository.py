@@ -76,10 +76,12 @@ class ActivityEntry(NamedTuple):
 
 _ENTRY: Final = f"SELECT {columns(ActivityEntry._fields)} FROM events WHERE seq > :after AND seq <= :until"
 entries: Final = SelectAll(ActivityEntry._make, f"{_ENTRY} ORDER BY seq LIMIT :most")
-# Compared as rows, so that PostgreSQL cannot read the whole log in the order of its primary key instead.
 entries_in_conversation: Final = SelectAll(
     ActivityEntry._make,
-    f"SELECT {columns(ActivityEntry._fields)} FROM events WHERE (conversation_id, seq) > (:conversation_id, :after) "
+    f"{_ENTRY} AND conversation_id = :conversation_id ORDER BY seq LIMIT :most",
+    # Compared as rows: otherwise PostgreSQL can choose to read the whole log in the order of its primary key.
+    postgresql=f"SELECT {columns(ActivityEntry._fields)} FROM events "
+    "WHERE (conversation_id, seq) > (:conversation_id, :after) "
     "AND (conversation_id, seq) <= (:conversation_id, :until) ORDER BY conversation_id, seq LIMIT :most",
 )
 next_numbers: Final = SelectAll[int](first_column, "SELECT seq FROM events WHERE seq > :after ORDER BY seq LIMIT :most")

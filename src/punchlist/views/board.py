@@ -152,10 +152,11 @@ def _read_cards(
         items = [todo for todo in cards if pagination.sort_key(todo) > after]
     if len(items) <= limit:
         place = after if isinstance(after, EndedCursor) else NEWEST
-        most = limit + 1 - len(items)
         page = {"mission_id": mission.id, "since": since, "at": place.at, "id": place.id}
-        items = items + view_repository.ended_todos(tx, **page, **matching, most=most)
-        if len(items) <= limit:
+        # A search is not repeated over all todos to find more than there are.
+        if most := min(limit + 1 - len(items), sum(count for _, count in ended)):
+            items = items + view_repository.ended_todos(tx, **page, **matching, most=most)
+        if len(items) <= limit and shown_again:
             # All of these ended before those above.
             items += view_repository.unarchived_todos(tx, **page, **matching, most=limit + 1 - len(items))
     used = sum(1 for todo in open_todos if todo.status in ACTIVE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from punchlist.conversations.model import Conversation, Message
+from punchlist.missions.model import ChatChannel
 from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.storage.statements import SelectAll, SelectOne, columns, first_column, literals
 from punchlist.toolcalls.repository import OPEN_APPROVAL
@@ -79,17 +80,39 @@ class ConversationActivity(NamedTuple):
     last_event: int
 
 
-_LAST_EVENT: Final = (
-    "coalesce((SELECT max(seq) FROM events WHERE events.conversation_id = conversations.id "
-    "AND stream NOT LIKE 'mission%'), 0)"
-)
-_ACTIVITY: Final = f"SELECT {columns(Conversation._fields)}, {_LAST_EVENT} AS last_event FROM conversations"
+_OWN_EVENTS: Final = "conversation_id = conversations.id AND"
+# Compared as rows: otherwise PostgreSQL can choose to read the whole log in the order of its primary key.
+_OWN_EVENTS_POSTGRESQL: Final = """(conversation_id, seq) >= (conversations.id, 0)
+AND (conversation_id, seq) <= (conversations.id, 4611686018427387904) AND"""
+
+
+def _activity(condition: str, own_events: str = _OWN_EVENTS) -> str:
+    """Conversations with their last event. The chat of a mission also has the events of its todos and readings, which
+    can be most of the log: there, it is the last one of the conversation itself."""
+    in_mission = (
+        "SELECT seq FROM events WHERE stream = 'conversation:' || conversations.id ORDER BY version DESC LIMIT 1"
+    )
+    other = (
+        f"SELECT seq FROM events WHERE {own_events} stream NOT LIKE 'mission%' "
+        "ORDER BY conversation_id DESC, seq DESC LIMIT 1"
+    )
+    is_mission = f"""metadata LIKE '%"channel":"{ChatChannel.MISSION}"%'"""
+    last_event = f"coalesce(CASE WHEN {is_mission} THEN ({in_mission}) ELSE ({other}) END, 0) AS last_event"
+    return (
+        f"SELECT * FROM (SELECT {columns(Conversation._fields)}, {last_event} FROM conversations) AS found {condition}"
+    )
+
+
+_BY_ACTIVITY: Final = "WHERE last_event < :before ORDER BY last_event DESC, id LIMIT :most"
 conversations: Final = SelectAll(
-    ConversationActivity._make,
-    f"SELECT * FROM ({_ACTIVITY}) AS found WHERE last_event < :before ORDER BY last_event DESC, id LIMIT :most",
+    ConversationActivity._make, _activity(_BY_ACTIVITY), postgresql=_activity(_BY_ACTIVITY, _OWN_EVENTS_POSTGRESQL)
 )
 """By their last activity, newest first."""
-conversation_activity: Final = SelectOne(ConversationActivity._make, f"{_ACTIVITY} WHERE id = :id")
+conversation_activity: Final = SelectOne(
+    ConversationActivity._make,
+    _activity("WHERE id = :id"),
+    postgresql=_activity("WHERE id = :id", _OWN_EVENTS_POSTGRESQL),
+)
 event_time: Final = SelectOne[str](first_column, "SELECT at FROM events WHERE seq = :seq")
 first_request: Final = SelectOne[str](
     first_column,

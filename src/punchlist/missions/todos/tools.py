@@ -140,8 +140,8 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         name="mission_todo_create",
         title="Add a mission todo",
         description=(
-            "Add a todo to a pillar of a mission. Slots are scarce: when the active list is full, the todo goes to the "
-            "backlog, with a warning; when the backlog is full too, the call is refused."
+            "Add a todo to a pillar of a mission. If the active list is full, it goes to the backlog, with a warning; "
+            "a full backlog refuses it."
         ),
         input_schema=schema(
             ["missionSlug", "pillarSlug", "title"],
@@ -181,12 +181,10 @@ def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         title="Change a mission todo",
         description=(
             "promote (backlog to pending), demote (back), start (the pillar owner begins to work), cancel, extend "
-            "(deadline), reprioritize (priority), edit (the fields "
-            "given), swap (a pending todo with otherId in the backlog), link or unlink (otherId), label (-x removes "
-            "x), comment (text), feedback (text: send the work back to its owner, which goes on; "
-            "resume is the same with the reason as text), attach (path, or name and text), "
-            "detach (name), unarchive. Owners may cancel, comment and attach; other changes of theirs are passed to "
-            "the Lead as recommendations."
+            "(deadline), reprioritize (priority), edit (the fields given), swap (with otherId in the backlog), link or "
+            "unlink (otherId), label (-x removes x), comment (text), feedback (text: back to its owner, which goes on; "
+            "resume: with the reason as text), attach (path, or name and text), detach (name), unarchive. Owners may "
+            "cancel, comment and attach; other changes of theirs become recommendations to the Lead."
         ),
         input_schema=schema(
             ["missionSlug", "todoId", "action"],

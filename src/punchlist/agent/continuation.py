@@ -132,7 +132,7 @@ class Exits:
     """How a model can end its items: prompts name only what it is offered."""
 
     can_wait: bool = True
-    """It has `wait_todo`."""
+    """It has `wait_todo`, or `ask_person` for its only item."""
     list_tool: str = "TodoWrite"
     """The tool that completes items of the checklist. A third-party agent may keep the list with its own."""
 
@@ -381,7 +381,8 @@ def continuation_prompt(open: Sequence[OpenItem], exits: Exits = EXITS) -> str:
     if following.list == "item":
         return (
             f"{title} is not finished. Continue with it now. When it is done, call finish_item with the outcome; if it "
-            "cannot be done, cannot_do_item with the reason; if it needs an answer of a person, ask_person."
+            "cannot be done, cannot_do_item with the reason"
+            f"{'; if it needs an answer of a person, ask_person' if exits.can_wait else ''}."
         )
     if following.list == "checklist":
         named = f"{title}, which you dropped from the list" if following.dropped else title

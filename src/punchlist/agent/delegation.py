@@ -16,7 +16,7 @@ from punchlist.agent.work_log import NO_WORK, WorkLog
 from punchlist.conversations.model import StoredTurn, TurnScope
 from punchlist.errors import Conflict, IllegalTransition, NotFound, PunchlistError
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.kernel.text import raw_problem, visible_block
+from punchlist.kernel.text import raw_problem, visible_block, without_tags
 from punchlist.models.model import Reply, UserText
 from punchlist.plan.validation import id_problem, parse_id
 from punchlist.storage.async_bridge import make_bridge
@@ -138,18 +138,23 @@ class DelegateTool(BaseTool):
                 return report
             case Reason.WAITING:
                 raise WorkerWaiting(f"{worker.name}: {result.why}")
-        message = f"The {worker.name} did not finish. {result.text}"
+        message = f"The {worker.name} did not finish. {without_tags(result.text)}"
         if todo_id and result.reason is not Reason.CANCELLED:
             message = f"{message}\n\n{await self._runner.record_failure(todo_id, f'{result.reason}: {result.why}')}"
         raise ToolFailure(message)
 
 
+def _field(text: str) -> str:
+    """A text of the plan in a mission: further lines are indented, so that none looks like another field."""
+    return without_tags(visible_block(text)).replace("\n", "\n    ")
+
+
 def with_work(result: TurnResult) -> str:
     """The report of a worker, and what it did."""
-    report = result.text or "The worker's report is empty."
+    report = without_tags(result.text) or "The worker's report is empty."
     if not result.work:
         return f"{report}\n\n{NO_WORK}"
-    calls = "\n".join(f"- {call.tool}: {call.summary}" for call in result.work[-MAX_CALLS_SHOWN:])
+    calls = "\n".join(f"- {call.tool}: {without_tags(call.summary)}" for call in result.work[-MAX_CALLS_SHOWN:])
     return f"{report}\n\nWhat it did ({len(result.work)} successful calls):\n{calls}"
 
 
@@ -226,7 +231,7 @@ class SubagentRunner:
             "Done when": todo.completion_criteria,
             "Check": check.description if check else "",
         }
-        lines = [f"{name}: {visible_block(text)}" for name, text in fields.items() if text]
+        lines = [f"{name}: {_field(text)}" for name, text in fields.items() if text]
         return "\n".join([mission, "", *lines])
 
     async def start_todo(self, todo_id: str) -> None:

@@ -166,8 +166,14 @@ def judge_request(goal: Goal, request: str, items: str, answer: str) -> str:
     if items:
         parts.append(f"The agent's list:\n\n{items}")
     if answer:
-        parts.append(f"The agent's answer:\n\n{answer}")
+        # The list has one line for each item; the answer is anything.
+        parts.append(f"The agent's answer, each line after “>”:\n\n{_quoted_lines(answer)}")
     return without_tags("\n\n".join(parts))
+
+
+def _quoted_lines(text: str) -> str:
+    """What the agent has written, so that no line of it looks like a part of the request."""
+    return "\n".join(f"> {line}" for line in visible_block(text).split("\n"))
 
 
 class GoalJudge:

@@ -103,7 +103,7 @@ class ItemRunner:
         answers = plan.answers.get(item.id, ())
         failures = failures or verification.failures
         prompt = item_prompt(goal, plan.todos, item, todo, task.verification.check, failures, answers)
-        worker = self._worker
+        worker = replace(self._worker, prompt=DRIVE_ITEM.format(exits=task.exits))
         if (left := self._requests_left()) is not None:
             worker = replace(worker, limits=cap_iterations(worker.limits, min(left, worker.limits.max_iterations)))
         result = await self._runner.run(worker, prompt, resumed=resumed, item=task)
@@ -231,7 +231,6 @@ def _item_agent(agent: AgentDefinition) -> AgentDefinition:
     )
     return replace(
         agent,
-        prompt=DRIVE_ITEM,
         tools=(*(tool for tool in agent.tools if tool not in (*SUPERVISOR_TOOLS, "TodoWrite")), *EXIT_TOOLS),
         lists="plan",
         strategy="loop",

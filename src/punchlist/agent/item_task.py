@@ -29,10 +29,11 @@ class ItemExit(StrEnum):
     """The attempt ended because the check, or the same call, kept failing in the same way."""
 
 
+ASK_PERSON: Final = "ask_person"
 _EXITS: Final = {
     "finish_item": (ItemExit.FINISHED, "outcome", "The item is done. outcome says what was done and found."),
     "cannot_do_item": (ItemExit.CANNOT, "reason", "The item cannot be done. reason says why."),
-    "ask_person": (ItemExit.NEEDS_PERSON, "question", "The item needs an answer of a person. Ends your work on it."),
+    ASK_PERSON: (ItemExit.NEEDS_PERSON, "question", "The item needs an answer of a person. Ends your work on it."),
 }
 EXIT_TOOLS: Final = tuple(_EXITS)
 
@@ -62,8 +63,19 @@ class ItemTask:
         check = self.verification.check
         return (self.item.title, self.context, check.description if check else "", self.request)
 
+    @property
+    def _exit_names(self) -> list[str]:
+        # An item of the checklist cannot wait, so its question would be lost.
+        return [name for name in _EXITS if name != ASK_PERSON or self.item.list == "plan"]
+
+    @property
+    def exits(self) -> str:
+        """The exits for the prompt: `finish_item, cannot_do_item or ask_person`."""
+        *names, last = self._exit_names
+        return f"{', '.join(names)} or {last}"
+
     def tools(self) -> list[AgentTool]:
-        return [_ExitTool(name, self) for name in _EXITS]
+        return [_ExitTool(name, self) for name in self._exit_names]
 
     def read(self) -> ListState:
         """The item is the list of its turn: open until one of the exits is taken."""

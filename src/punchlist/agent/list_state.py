@@ -234,7 +234,7 @@ def _checklist_text(checklist: Checklist) -> str:
         if current is not None and item.id == current.id
         for line in _check_lines(item.verification)
     ]
-    shown = f"Checklist:\n{render.render_for_model(checklist)}"
+    shown = f"Checklist:\n{render.render_for_model(checklist, count_dropped=True)}"
     return f"{shown}\n\nThe next item has a {'; '.join(checks)}" if checks else shown
 
 

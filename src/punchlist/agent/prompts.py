@@ -87,9 +87,8 @@ DRIVE_PLAN_MORE: Final = (
     "The items in <state> are planned already. Call create_todo with what the request needs beside them."
 )
 DRIVE_ITEM: Final = """\
-You do one item of a larger job. Use your tools: read before you change, and do only this item. End with finish_item, \
-cannot_do_item or ask_person; you can call finish_item in the same reply as your last work call. Finish only what is \
-really done: checks are run."""
+You do one item of a larger job. Use your tools: read before you change, and do only this item. End with {exits}; you \
+can call finish_item in the same reply as your last work call. Finish only what is really done: checks are run."""
 DRIVE_ANSWER: Final = """\
 Every item has ended:
 

@@ -257,7 +257,7 @@ class AgentRuntime:
     def _items_for_judge(self, scope: TurnScope) -> str:
         """The plan with its outcomes, and the checklist."""
         checklist = self.checklists.get(scope.conversation_id)
-        shown = render_for_model(checklist) if checklist.items else ""
+        shown = render_for_model(checklist, count_dropped=True) if checklist.items else ""
         return "\n\n".join(filter(None, ("\n".join(plan_lines(self.plans.snapshot(scope).todos)), shown)))
 
     async def _open_turn(self, request: TurnRequest, turn_id: str | None) -> StoredTurn:
@@ -373,11 +373,14 @@ class AgentRuntime:
         call, agent = make_bridge(self.site.store), request.agent
         if request.take_over is not None:
             await call(take_over_items, self.plans, request.take_over, scope)
-        needs = {"plan": self._has_open_checklist, "checklist": self._has_open_plan}.get(agent.lists)
-        if needs is None or not await call(needs, scope):
-            return request
-        # The plan tools are for agents that may delegate.
-        return replace(request, agent=replace(agent, lists="both", delegates=True))
+        plan, checklist = await call(self._has_open_plan, scope), await call(self._has_open_checklist, scope)
+        if agent.lists == "plan" and checklist:
+            # A list that is there already is enough: new items can be added to it.
+            return replace(request, agent=replace(agent, lists="both" if plan else "checklist"))
+        if agent.lists == "checklist" and plan:
+            # The plan tools are for agents that may delegate.
+            return replace(request, agent=replace(agent, lists="both", delegates=True))
+        return request
 
     def _has_open_checklist(self, scope: TurnScope) -> bool:
         return any(item.is_open for item in self.checklists.get(scope.conversation_id).items)

@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
+from punchlist.agent.work_log import LIST_TOOLS
 from punchlist.errors import Conflict
 from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.text import without_tags
 from punchlist.models.model import CallReturn, RequestedCall
 from punchlist.storage.async_bridge import AsyncBridge
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalQuestion
@@ -197,16 +199,16 @@ def _results(calls: Sequence[RequestedCall], done: Sequence[ToolCall]) -> CallRe
     for call, state in zip(calls, done, strict=True):
         match state:
             case SuccessfulToolCall(result=result):
-                results.append(CallReturn(call.id, call.tool, result.text))
+                results.append(_returned(call, result.text))
             case ErroredToolCall(error=error) if error.code == UnfinishedCode.SUSPENDED:
                 waiting.append(error.message)
             case CancelledToolCall(not_started=True):
                 waiting.append(f"{call.tool}: comes after a call that waits")
             case ErroredToolCall(error=error):
                 codes[call.id] = error.code
-                results.append(CallReturn(call.id, call.tool, error.message, failed=True))
+                results.append(_returned(call, error.message, failed=True))
             case CancelledToolCall(reason=reason):
-                results.append(CallReturn(call.id, call.tool, reason, failed=True))
+                results.append(_returned(call, reason, failed=True))
             case WaitingToolCall(request=request, question=question):
                 waiting.append(f"{call.tool} ({request.call_id[-8:]}): {question.why}")
             case _:
@@ -216,5 +218,10 @@ def _results(calls: Sequence[RequestedCall], done: Sequence[ToolCall]) -> CallRe
 
 def _stored_result(call: RequestedCall, found: StoredCall) -> CallReturn:
     if found.status == CallStatus.SUCCESS:
-        return CallReturn(call.id, call.tool, found.result or "")
-    return CallReturn(call.id, call.tool, found.explanation or found.status, failed=True)
+        return _returned(call, found.result or "")
+    return _returned(call, found.explanation or found.status, failed=True)
+
+
+def _returned(call: RequestedCall, text: str, *, failed: bool = False) -> CallReturn:
+    """A result for the model. Those of list tools repeat titles, which may look like tags."""
+    return CallReturn(call.id, call.tool, without_tags(text) if call.tool in LIST_TOOLS else text, failed=failed)

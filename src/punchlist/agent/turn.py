@@ -46,6 +46,7 @@ from punchlist.agent.events import (
     TextDelta,
     TurnEnded,
 )
+from punchlist.agent.item_task import ASK_PERSON
 from punchlist.agent.list_state import ListState
 from punchlist.agent.message_kinds import CONTINUATION, FINAL, REMINDER, RESUMED, TEXT
 from punchlist.agent.named_files import files_text, named_files
@@ -390,7 +391,7 @@ class Turn:
             failure=self._failure,
             pending_approvals=self._pending_approvals,
             has_goal=self._deps.judge is not None,
-            exits=Exits(can_wait="wait_todo" in self._deps.tools),
+            exits=Exits(can_wait=not {"wait_todo", ASK_PERSON}.isdisjoint(self._deps.tools)),
             tried_fresh=self._tried_fresh if self._deps.try_item is not None else None,
         )
 

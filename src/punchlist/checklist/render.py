@@ -49,13 +49,14 @@ _EMOJI = "\u2190-\u2bff\ufe0f\U0001f000-\U0001faff"
 _LONE_JOINER: Final = re.compile(f"(?<![{_EMOJI}])\u200d|\u200d(?![{_EMOJI}])")
 
 
-def render_for_model(checklist: Checklist) -> str:
-    """The result of TodoWrite (W4)."""
+def render_for_model(checklist: Checklist, *, count_dropped: bool = False) -> str:
+    """The result of TodoWrite (W4). With `count_dropped`, dropped items count: they are open."""
     if not checklist.items:
         return NO_TODOS
     progress = checklist.progress
+    total = len(checklist.items) if count_dropped else progress["total"]
     lines = [_model_line(item) for item in checklist.items]
-    return "\n".join([*lines, "", f"({progress['completed']}/{progress['total']} completed)"])
+    return "\n".join([*lines, "", f"({progress['completed']}/{total} completed)"])
 
 
 def completed_items(rendered: str) -> int | None:

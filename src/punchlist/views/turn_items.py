@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from punchlist.checklist.model import ChecklistItem, item_json, items_from_json
 from punchlist.checklist.repository import checklist_stream
 from punchlist.conversations.model import Scope, TurnScope
-from punchlist.plan.lifecycle import PlanStatus
+from punchlist.kernel.events import Event, Role
+from punchlist.plan.lifecycle import PlanAction, PlanStatus
+from punchlist.plan.model import plan_stream
 from punchlist.plan.tools import condition_json, todo_json
+from punchlist.storage import event_log
+from punchlist.verification.model import CheckOutcome, Mark
 from punchlist.views import repository
 
 if TYPE_CHECKING:
@@ -62,6 +66,42 @@ def _items(data: str | None) -> Sequence[ChecklistItem]:
     except (ValueError, TypeError, KeyError):
         # Not what Punchlist writes; `db check` reports it.
         return ()
+
+
+def given_up(services: Services, scope: Scope, turn_id: str, items: Collection[TurnItem]) -> dict[str, str]:
+    """Why a cancelled item was more than the agent's to give up, by id: its check had failed, or a person added it."""
+    cancelled = [item for item in items if item["status"] == PlanStatus.CANCELLED]
+    if not cancelled:
+        return {}
+    streams = (plan_stream(turn_id), checklist_stream(scope.conversation_id))
+    with services.store.read() as tx:
+        events = [event for stream in streams for event in event_log.read_stream(tx, stream)]
+    added = {id for event in events if _is_by_person(event) for id in _ids(event, "from_status", None)}
+    ended = {id: _is_by_person(event) for event in events for id in _ids(event, "to_status", PlanStatus.CANCELLED)}
+    # Another item can have passed the same check instead.
+    passed = [item["check"] for item in items if item["mark"] in (Mark.CHECKED, Mark.ACCEPTED)]
+    found: dict[str, str] = {}
+    for item in cancelled:
+        if ended.get(item["id"]):
+            continue
+        if (item["checkResult"] or {}).get("outcome") == CheckOutcome.FAILED and item["check"] not in passed:
+            found[item["id"]] = "its check had failed"
+        if item["id"] in added:
+            found[item["id"]] = "a person added it"
+    return found
+
+
+def _ids(event: Event, field: str, status: str | None) -> Collection[str]:
+    """The items that an event adds or takes to a status."""
+    steps = event.payload().get("steps")
+    if isinstance(steps, list):
+        return {step["id"] for step in steps if step[field] == status and step["from_status"] != step["to_status"]}
+    action = PlanAction.CREATE if status is None else PlanAction.CANCEL
+    return {event.subject} if event.action == action else set()
+
+
+def _is_by_person(event: Event) -> bool:
+    return event.actor.startswith(f"{Role.PERSON}:")
 
 
 def all_cancelled(items: Collection[TurnItem]) -> bool:

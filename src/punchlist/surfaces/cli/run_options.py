@@ -94,7 +94,11 @@ WaitOption = Annotated[
 ]
 StrictOption = Annotated[
     bool,
-    typer.Option("--strict", help="Exit with 3 also if all items were cancelled, or one was completed without proof."),
+    typer.Option(
+        "--strict",
+        help="Exit with 3 also if all items were cancelled, or one that you added or whose check had failed, or if one "
+        "was completed without proof.",
+    ),
 ]
 StreamOption = Annotated[
     bool, typer.Option("--json-stream", help="Print each event as a line of JSON on stdout, the result last.")

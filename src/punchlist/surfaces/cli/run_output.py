@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.continuation import Reason
 from punchlist.kernel.text import one_line, visible
 from punchlist.surfaces.cli.context import CliContext, echo_error, echo_json
 from punchlist.verification.model import CheckOutcome, Mark
-from punchlist.views.turn_items import TurnItem, all_cancelled, turn_items
+from punchlist.views.turn_items import TurnItem, all_cancelled, given_up, turn_items
 
 if TYPE_CHECKING:
     from punchlist.agent.events import AgentEvent
@@ -31,7 +31,8 @@ EXIT_CODES: Final = {
     Reason.CANCELLED: 130,
 }
 NOT_PROVEN: Final = 3
-"""With --strict, for a turn that cancelled all its items, or completed one that nothing proves."""
+"""With --strict, for a turn that cancelled all its items, one of a person or one whose check had failed, or completed
+one that nothing proves."""
 WAITING: Final = "`punchlist inbox` lists what needs you; `punchlist run --resume` continues afterwards."
 
 
@@ -75,13 +76,14 @@ def finish(cli: CliContext, services: Services, ended: TurnResult, output: RunOu
     counted = {item.id for item in ended.items}
     items = turn_items(services, cli.user_scope(services), ended.turn_id, counted)
     output.show_result(result_json(services.settings.session, ended, items), ended)
-    if told := _ending(ended, items):
+    left = given_up(services, cli.user_scope(services), ended.turn_id, items)
+    if told := _ending(ended, items, left):
         echo_error(told)
     if ended.reason is Reason.WAITING:
         echo_error(WAITING)
     elif ended.reason is not Reason.COMPLETED:
         echo_error("`punchlist run --resume` continues from here.")
-    if strict and ended.reason is Reason.COMPLETED and (all_cancelled(items) or _unproven(items)):
+    if strict and ended.reason is Reason.COMPLETED and (all_cancelled(items) or left or _unproven(items)):
         return NOT_PROVEN
     return EXIT_CODES[ended.reason]
 
@@ -110,9 +112,9 @@ def usage_json(usage: Usage) -> dict[str, int]:
     }
 
 
-def _ending(ended: TurnResult, items: Sequence[TurnItem]) -> str:
+def _ending(ended: TurnResult, items: Sequence[TurnItem], left: Mapping[str, str]) -> str:
     """How the turn ended, if there is more to tell than that everything is done."""
-    return "\n".join(part for part in (ended.ending or _cancelled(items), _unproven(items)) if part)
+    return "\n".join(part for part in (ended.ending or _cancelled(items, left), _unproven(items)) if part)
 
 
 def _unproven(items: Sequence[TurnItem]) -> str:
@@ -129,15 +131,22 @@ def _unproven(items: Sequence[TurnItem]) -> str:
     return f"Completed, but not proven:{''.join(lines)}" if lines else ""
 
 
-def _cancelled(items: Sequence[TurnItem]) -> str:
+def _cancelled(items: Sequence[TurnItem], left: Mapping[str, str]) -> str:
     cancelled = [item for item in items if item["status"] == "cancelled"]
     if not cancelled:
         return ""
-    reasons = "".join(f"\n- {visible(item['title'])}: {one_line(_reason(item))}" for item in cancelled)
+    reasons = "".join(
+        f"\n- {visible(item['title'])}{_note(item, left)}: {one_line(_reason(item))}" for item in cancelled
+    )
     if len(cancelled) < len(items):
         return f"{len(cancelled)} of {len(items)} items were cancelled:{reasons}"
     which = "its only item was" if len(items) == 1 else f"all {len(items)} items were"
     return f"Ended as completed, but {which} cancelled:{reasons}"
+
+
+def _note(item: TurnItem, left: Mapping[str, str]) -> str:
+    why = left.get(item["id"])
+    return f" ({why})" if why else ""
 
 
 def _reason(item: TurnItem) -> str:

@@ -33,7 +33,7 @@ def commands_of(line: str, paths: PathResolver) -> tuple[CommandLine, list[Comma
     parsed = parse(line)
     folders = Folders(paths)
     # A loop can run an earlier command after a later `cd`: every command can run in every folder of the line.
-    for command in parsed.commands:
+    for command in dict.fromkeys(parsed.commands):
         folders.after(command)
     return parsed, commands_in(share_texts(parsed.commands), folders, paths)
 

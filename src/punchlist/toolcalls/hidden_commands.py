@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from punchlist.toolcalls.shell import CommandLine, SimpleCommand, parse
 from punchlist.toolcalls.shell.inputs import reads_prose, takes_data
 from punchlist.toolcalls.shell.known_commands import is_known
+from punchlist.toolcalls.shell.model import WrapperWord
 from punchlist.toolcalls.shell.programs import only_names_things, runs_arguments, runs_script, takes_commands
 from punchlist.toolcalls.shell.risky_arguments import is_sed, risky_argument, sed_scripts
 from punchlist.toolcalls.shell.wrappers import is_wrapper, words_not_read
@@ -31,6 +32,7 @@ _QUOTES: Final = re.compile(r"\\\n|[\\'\"]")
 _STANDS_FOR_OTHERS: Final = re.compile(r"[$`*?\[{~/]")
 _EXPANSION: Final = re.compile(r"[$`]")
 _REMOTE_COMMAND: Final = re.compile("^(?:ext|fd)::", re.MULTILINE)
+_KNOWN_FOLDER: Final = re.compile(r"~/|\"?\$(?:(?:PWD|HOME)\b|\{(?:PWD|HOME)\}|\(pwd\))[^$`]*\Z")
 _MAX_ASSIGNED: Final = 4
 
 
@@ -44,7 +46,7 @@ class HiddenCommands:
     """What the arguments and the input of one command could run."""
 
     def __init__(self, command: SimpleCommand, *, arguments: bool, texts: Sequence[str]) -> None:
-        words = command.words
+        words = self.words = command.all_words
         self._command = command
         if arguments and is_wrapper(words[0]):
             # The parser has read what it runs, but not the values of the variables that it sets.
@@ -55,10 +57,11 @@ class HiddenCommands:
         self._texts = texts
         self.arguments = arguments
         """Whether its arguments are looked at."""
+        self._has_own_language = command.fed and bool(words) and not runs_script(words)
         self._runs_arguments = arguments and bool(words) and runs_arguments(words)
 
         text = "\n".join((*self._words, *texts))
-        unknown = self._runs_arguments and not command.complete
+        unknown = self._runs_arguments and not all(word.known or _is_path(word) for word in command.rest)
         self.is_too_much = unknown or len(text) > MAX_TEXT or _REMOTE_COMMAND.search(text) is not None
         """Whether not all of it is known or can be looked at."""
         self._letters = None if _STANDS_FOR_OTHERS.search(text) else _without_quotes(text).lower()
@@ -79,10 +82,12 @@ class HiddenCommands:
 
     @cached_property
     def _parsed(self) -> tuple[list[InnerCommand], bool]:
-        lines = dict.fromkeys(text for word in self._words if _META.search(word) for text in _lines_in(word))
+        paths = {word.raw for word in self._command.rest if _is_path(word)}
+        texts_in_words = (word for word in self._words if _META.search(word) and word not in paths)
+        lines = dict.fromkeys(text for word in texts_in_words for text in _lines_in(word))
         if len(lines) > MAX_FOUND * (_MAX_ASSIGNED + 1):
             return [], False
-        are_commands = bool(self._command.words) and takes_commands(self._command.words)
+        are_commands = bool(self.words) and takes_commands(self.words)
         found: dict[InnerCommand, None] = {}
         certain = True
         for texts, is_deep in ((lines, are_commands), (self._texts, are_commands or self._command.fed)):
@@ -100,27 +105,27 @@ class HiddenCommands:
             if program in word.lower():
                 for found in pattern.finditer(word):
                     yield (program, *_split([word[found.end() :], *self._words[at:]]))
+        in_text = _word(program) if self._has_own_language else pattern
         for text in self._texts:
-            for found in pattern.finditer(text):
+            for found in in_text.finditer(text):
                 yield (program, *_split([text[found.end() :]]))
         for script in self._sed_scripts:
-            for found in _anywhere(program).finditer(script):
+            for found in _word(program, after="e").finditer(script):
                 yield (program, *_split([script[found.end() :]]))
 
     @cached_property
     def _sed_scripts(self) -> list[str]:
-        words = self._command.words
-        if not words or not is_sed(words):
+        if not self.words or not is_sed(self.words):
             return []
-        scripts = sed_scripts(words) if self.arguments else []
+        scripts = sed_scripts(self.words) if self.arguments else []
         return list(map(_without_quotes, (*scripts, *self._texts)))
 
 
 def hidden_commands(command: SimpleCommand) -> HiddenCommands | None:
     """None for a command that runs nothing that its arguments or its input name."""
-    words = command.words
+    words = command.all_words if command.words else ()
     only_names = bool(words) and only_names_things(words)
-    arguments = bool(words) and not only_names and (len(words) > 1 or not command.complete)
+    arguments = len(words) > 1 and not only_names
     if arguments and is_known(words) and risky_argument(words, 1) is None:
         arguments = False
     texts = command.texts
@@ -129,6 +134,11 @@ def hidden_commands(command: SimpleCommand) -> HiddenCommands | None:
     if not (arguments or texts or command.values):
         return None
     return HiddenCommands(command, arguments=arguments, texts=texts)
+
+
+def _is_path(word: WrapperWord) -> bool:
+    """Whether an unknown word is one path, as in `docker run -v "$PWD:/app"`."""
+    return word.single and _KNOWN_FOLDER.match(word.raw) is not None
 
 
 def _is_unknown(text: str, line: CommandLine) -> bool:
@@ -167,6 +177,7 @@ def _mention(program: str) -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=256)
-def _anywhere(program: str) -> re.Pattern[str]:
-    """The program in a script of sed, where it can follow the command `e` without a blank."""
-    return re.compile(rf"{re.escape(program)}{_END}", re.IGNORECASE)
+def _word(program: str, after: str = "") -> re.Pattern[str]:
+    """The program as a word: in a script of sed also after the command `e`, without a blank."""
+    before = rf"(?:(?<![\w-])|(?<={after}))" if after else r"(?<![\w-])"
+    return re.compile(rf"{before}-?{re.escape(program)}{_END}", re.IGNORECASE)

@@ -26,9 +26,9 @@ from punchlist.toolcalls.shell.options import has_option, is_option, option_name
 from punchlist.toolcalls.shell.programs import (
     has_subcommands,
     is_known_subcommand,
+    is_no_other_subcommand,
     program_of,
     runs_arguments,
-    runs_no_git_command,
     runs_script,
     same_subcommand,
     subcommand_at,
@@ -36,6 +36,8 @@ from punchlist.toolcalls.shell.programs import (
 
 _VERSION: Final = re.compile(r"-?[0-9][0-9.]*\Z")
 _GIT_SETTING: Final = re.compile(r"(?:alias|include|includeif|remote|branch|push)\.", re.IGNORECASE)
+_MAX_NEAR: Final = 10
+"""The words after a program in a text that can be its arguments."""
 _MAX_DEPTH: Final = 3
 """Of texts in texts: `uv run sh -c 'ssh h "rm -rf x"'`."""
 
@@ -133,12 +135,15 @@ class CommandInLine:
         if not hidden.is_certain:
             return True
         name = program_of(words[0])
-        places = self._places_of(words[0], name, folder) if hidden.arguments else []
+        places = self._places_of(hidden.words, words[0], folder) if hidden.arguments else []
         mentions = list(itertools.islice(hidden.mentions(_VERSION.sub("", name) or name), MAX_FOUND + 1))
         if len(places) > MAX_FOUND or len(mentions) > MAX_FOUND:
             return True
-        found = [*(self.command.words[at:] for at in places), *mentions]
+        found = [*(hidden.words[at:] for at in places), *mentions]
         if any(self._as(self.command._replace(words=each))._is(words, folder) is not False for each in found):
+            return True
+        if len(words) > 1 and any(set(words[1:]) <= set(each[1:_MAX_NEAR]) for each in mentions):
+            # `call("npm", env, ["publish"])` in another language.
             return True
         return any(self._contains(one, words, folder, depth) for one in hidden.parsed)
 
@@ -176,9 +181,9 @@ class CommandInLine:
             found = self._others[command] = CommandInLine(command, self.folders, self.paths, self._others)
         return found
 
-    def _places_of(self, wanted: str, name: str, folder: str | None) -> list[int]:
+    def _places_of(self, words: Sequence[str], wanted: str, folder: str | None) -> list[int]:
         """Where in the arguments a program begins: `rm` of `uv run rm -rf x`."""
-        words = self.command.words
+        name = program_of(wanted)
         # Only a path can be another name of a program.
         likely = (
             at
@@ -259,7 +264,7 @@ class CommandInLine:
     def _has_arguments(self, words: Sequence[str]) -> bool | None:
         options = [word for word in words[1:] if is_option(word)]
         plain = [word for word in words[1:] if not is_option(word)]
-        if runs_no_git_command(self.command.words) and plain and plain[0] not in self.command.words:
+        if is_no_other_subcommand(self.command.words) and plain and plain[0] not in self.command.words:
             # Whatever the unknown arguments are, `git commit -m "$(…)"` is no `git push`.
             return False
         found = self._has_words(plain)

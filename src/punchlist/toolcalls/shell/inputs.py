@@ -14,6 +14,7 @@ from punchlist.toolcalls.shell.programs import program_of
 from punchlist.toolcalls.shell.risky_arguments import risky_argument
 
 _PROSE: Final = frozenset(("git commit", "git notes", "git tag", "gh issue", "gh pr", "gh release"))
+_STORES: Final = frozenset(("git am", "git apply"))
 _FROM_INPUT: Final = frozenset(("-", "-F", "--file", "--file=-", "--body-file", "--body-file=-", "--notes-file"))
 _FILTERS: Final = frozenset(("sed", "gsed", "awk", "gawk", "mawk", "nawk"))
 """Unless an argument is risky, such as `-f`, their scripts are among their arguments."""
@@ -33,10 +34,12 @@ def takes_data(words: tuple[str, ...]) -> bool:
 
 
 def reads_prose(command: SimpleCommand) -> bool:
-    """Whether the texts that reach a command are surely a message: of a commit, of a pull request."""
+    """Whether the texts that reach a command are surely a message, of a commit or a pull request, or a patch."""
     words = command.words
-    if not words or "/" in words[0] or option_scope(words) not in _PROSE:
+    if not words or "/" in words[0] or option_scope(words) not in _PROSE | _STORES:
         return False
+    if option_scope(words) in _STORES:
+        return True
     from_input = not _FROM_INPUT.isdisjoint(words)
     if command.fed and not from_input:
         # An editor may read it.

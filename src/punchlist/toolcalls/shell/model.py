@@ -40,6 +40,15 @@ class SimpleCommand(NamedTuple):
     feeds: bool = False  # its output goes to a pipe or a substitution
     texts: tuple[str, ...] = ()  # the here-documents and here-strings that it can read
 
+    @property
+    def all_words(self) -> tuple[str, ...]:
+        """The words, with unknown ones as they are written; of a substitution only what comes before it."""
+        return (*self.words, *map(_as_written, self.rest)) if self.rest else self.words
+
+
+def _as_written(word: WrapperWord) -> str:
+    return word.text if word.known or "$(" in word.raw or "`" in word.raw else word.raw
+
 
 _FEEDS: Final = SimpleCommand._fields.index("feeds")
 

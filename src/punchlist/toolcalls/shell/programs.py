@@ -79,13 +79,17 @@ _GIT_COMMANDS: Final = frozenset(
     "version whatchanged worktree write-tree lfs".split()
 )
 
-_GIT_RUNS_NOTHING: Final = frozenset(
-    (
+_NO_OTHER_SUBCOMMAND: Final = {
+    "cargo": frozenset(("bench", "build", "check", "clippy", "doc", "fmt", "run", "test")),
+    "docker": frozenset(("build", "cp", "exec", "images", "inspect", "logs", "ps", "pull", "push", "run", "start")),
+    "git": frozenset((
         *("add", "blame", "branch", "checkout", "commit", "diff", "log", "ls-files", "mv", "reset", "restore"),
         *("rev-parse", "rm", "show", "stash", "status", "switch", "tag"),
-    )
-)
-"""With any options, they run no other subcommand."""
+    )),
+    "kubectl": frozenset(("apply", "describe", "exec", "get", "logs", "top")),
+    "npm": frozenset(("ci", "exec", "install", "run", "test")),
+}  # fmt: skip
+"""Whatever their other arguments are, these are no other subcommand of the same program."""
 _INTERPRETER: Final = re.compile(
     r"(python|pypy|ipython|perl|raku|ruby|irb|node|nodejs|deno|bun|tsx|ts-node|php|lua|luajit|tclsh|wish|expect|guile|"
     r"racket|scheme|julia|rscript|octave|groovy|scala|kotlin|jshell|java|elixir|iex|erl|escript|swipl|runghc|ghci|"
@@ -252,11 +256,12 @@ def runs_arguments(words: Sequence[str]) -> bool:
     return _LAUNCHERS.match(program_of(words[0])) is not None or running_subcommand(words) is not None
 
 
-def runs_no_git_command(words: Sequence[str]) -> bool:
-    """Whether a command is git with a subcommand that runs no other one, whatever its arguments are."""
-    if program_of(words[0]) != "git" or (at := subcommand_at(words)) is None or at >= len(words):
+def is_no_other_subcommand(words: Sequence[str]) -> bool:
+    """Whether unknown arguments cannot make a command another subcommand of its program."""
+    known = _NO_OTHER_SUBCOMMAND.get(program_of(words[0]))
+    if known is None or (at := subcommand_at(words)) is None or at >= len(words):
         return False
-    return words[at] in _GIT_RUNS_NOTHING and "-c" not in words[:at]
+    return words[at] in known and "-c" not in words[:at]
 
 
 def runs_elsewhere(words: Sequence[str]) -> bool:

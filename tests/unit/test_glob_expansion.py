@@ -53,6 +53,12 @@ PATTERNS = (
     "y{z}",
     "y'{z}'",
     "d/{a,e}*",
+    "{1..3}",
+    "-o.c{l..l}x",
+    "{a..e..2}",
+    "{08..11}",
+    "{-2..01}",
+    "{3..1}",
     "{x,{y,q}}*",
     "'q*'q",
     "q\\*q",
@@ -119,8 +125,10 @@ def test_hostile_patterns_take_no_time(tmp_path: Path) -> None:
     assert time.thread_time() - began < 1
 
 
-def test_a_sequence_stands_for_every_name() -> None:
-    assert alternatives("e{w..z}/x") == ["e*/x"]
+def test_a_long_or_uncertain_sequence_is_unknown() -> None:
+    assert alternatives("e{w..z}/x") == ["ew/x", "ex/x", "ey/x", "ez/x"]
+    for pattern in ("{1..100000}", "{1..99999999999}", "{Z..a}", "{a..bc}", "{1..a}", "{a..}", "{\\a..c}"):
+        assert alternatives(pattern) is None
 
 
 def test_a_text_without_a_match_is_left(folder: Path) -> None:

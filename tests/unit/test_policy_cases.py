@@ -75,6 +75,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "other/bare/hooks",
         "evil/.claude",
         "sub",
+        "pkg/punchlist",
     )
     for folder in folders:
         (root / folder).mkdir(parents=True)
@@ -105,6 +106,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "gl").symlink_to(root / ".git")
     (root / "sub/deep").symlink_to(root / ".git")
     (root / "sub/pl").symlink_to(root / "punchlist.toml")
+    (root / "-o").symlink_to(outside / "secret")
     (root / "seclink").symlink_to(root / "secrets.txt")
     return root
 

@@ -32,7 +32,15 @@ def derived_names(words: Sequence[str]) -> Iterator[str]:
     program = program_of(words[0])
     if _DECOMPRESSES.match(program):
         yield from (word.rpartition(".")[0] for word in words[1:] if "." in word)
-    elif program in _ADDS_SUFFIX:
+        return
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if program == "ln" and operands:
+        # A link is relative to the folder that it is in.
+        folder, *_ = operands[-1].rpartition("/")
+        yield from (
+            f"{place}/{word}" for place in (folder or ".", operands[-1]) for word in operands if word[:1] != "/"
+        )
+    if program in _ADDS_SUFFIX:
         suffixes = [found[1] for word in words[1:] if (found := _SUFFIX.match(word))]
         suffixes += [word for option, word in itertools.pairwise(words) if option in {"-S", "--suffix"}]
         for suffix in suffixes:

@@ -23,6 +23,11 @@ _MODULE: Final = re.compile(r"-[A-Za-z]*?m(.*)", re.DOTALL)
 _CODE: Final = re.compile(r"-[A-Za-z]*[ce]\Z")
 _NAMED: Final = re.compile(r"(?<![\w/.-])punchlist(?![\w/-])")
 _ALIAS: Final = re.compile(r"!\s*(?:\S*/)?punchlist(?![\w/-])")
+_PACKAGE: Final = re.compile(r"(?:\A|[#:=])punchlist(?:[@=~<>!\[].*)?\Z", re.IGNORECASE)
+"""`punchlist@latest`, `.#punchlist`, `p=punchlist`."""
+_RUNS_MODULES: Final = re.compile(r"(?:python|pypy|ipython|coverage|debugpy|kernprof|pudb|scalene|viztracer)[0-9.]*\Z")
+_NAMES_COMMANDS: Final = frozenset(("alias", "hash"))
+_BLANK: Final = re.compile(r"[\s;&|()`]")
 _KNOWN_NAME: Final = re.compile(r"/[\w.+-]+[\"']?\Z")
 
 
@@ -30,15 +35,30 @@ def may_run_punchlist(each: CommandInLine) -> bool:
     command, words = each.command, each.command.words
     if not words:
         return not command.complete and not _has_known_name(command.rest[0])
-    if each.runs(_NAME) or any(map(_ALIAS.search, words)):
+    if each.is_program(words[0], _NAME) or any(map(_ALIAS.search, words)):
         return True
-    if program_of(words[0]).startswith(("python", "pypy")) and _runs_module(words, complete=command.complete):
+    program = program_of(words[0])
+    if _RUNS_MODULES.match(program) and (
+        _runs_module(words, complete=command.complete) or any(map(_NAMED.search, command.texts))
+    ):
         return True
-    if not (runs_arguments(words) or runs_script(words) or may_run_anything(program_of(words[0]))):
+    if command.texts and _in_text(each):
+        return True
+    runs = runs_arguments(words) or runs_script(words) or may_run_anything(program) or program in _NAMES_COMMANDS
+    if not runs:
         return False
-    if any(each.is_program(word, _NAME) and not _is_folder(each, word) for word in words[1:]):
+    if any(
+        _PACKAGE.search(word) or (each.is_program(word, _NAME) and not _is_folder(each, word)) for word in words[1:]
+    ):
         return True
-    return each.runs_hidden(_NAME) or (not command.complete and _runs_unknown(words))
+    return _in_text(each) or (not command.complete and _runs_unknown(words))
+
+
+def _in_text(each: CommandInLine) -> bool:
+    """Whether a text that the command may run has it: `ssh h 'punchlist x'`."""
+    command = each.command
+    texts = (*(word for word in (*command.words[1:], *command.values) if _BLANK.search(word)), *command.texts)
+    return any(_NAME in text.lower() for text in texts) and each.runs_hidden(_NAME)
 
 
 def _has_known_name(word: WrapperWord) -> bool:

@@ -24,6 +24,8 @@ _PATTERN_FOLLOWS: Final = {
 }
 _LONG_PATTERN_FOLLOWS: Final = frozenset(("--regexp", "--expression"))
 _LONG_GIVE_PATTERN: Final = ("regexp", "file", "files", "expression", "from-file")
+_STOP_AT_OPERAND: Final = frozenset(("awk", "gawk", "mawk", "nawk"))
+"""An option after another argument is the name of a file."""
 _ONLY_FILTER_FILES: Final = frozenset(("jq", "yq"))
 """Their option `-e` has no value."""
 
@@ -49,6 +51,9 @@ def _paths_in(words: Sequence[str], covered: int) -> Iterator[str]:
             continue
         if word[:2] != "--" or _SEPARATORS.search(word):
             yield from path_pieces(word)
+        if word[:1] == "-" and (option[:1] == "-" or program in _STOP_AT_OPERAND):
+            # It can be the value of the option, or the name of a file after `--`.
+            yield word
 
 
 def _text_follows(words: Sequence[str], option: str) -> bool:
@@ -85,7 +90,7 @@ def path_pieces(word: str) -> Iterator[str]:
     for piece in pieces:
         if piece.startswith("-"):
             yield from _attached(piece)
-        elif piece:
+        if piece and not (piece is text and piece.startswith("-")):
             yield piece
 
 

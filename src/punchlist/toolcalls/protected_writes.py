@@ -67,7 +67,8 @@ def connects(path: str) -> bool:
 
 def _protected_target(command: SimpleCommand, arguments: Sequence[str], folders: Folders) -> str | None:
     """Why a path that is known is protected."""
-    for path in (*command.writes, *(piece for word in arguments for piece in path_pieces(word))):
+    pieces = (piece for word in arguments for piece in (*path_pieces(word), *([word] if word[:1] == "-" else ())))
+    for path in (*command.writes, *pieces):
         if connects(path):
             return f"{excerpt(path, 60)} is a network connection"
         for real in folders.resolve(path):

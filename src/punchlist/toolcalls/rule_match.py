@@ -147,11 +147,8 @@ class CommandInLine:
             return True
         return any(self._contains(one, words, folder, depth) for one in hidden.parsed)
 
-    def runs(self, program: str) -> bool:
-        """Whether the command runs a program, which may be given by its path or a link."""
-        return self._is((program,), None) is not False
-
     def is_program(self, word: str, program: str) -> bool:
+        """Whether a word names a program, which can be given by its path or a link."""
         return self._is_program(word, program, None) is not False
 
     def runs_hidden(self, program: str) -> bool:

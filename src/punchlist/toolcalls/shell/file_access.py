@@ -13,8 +13,8 @@ from punchlist.toolcalls.shell.options import option_scope
 from punchlist.toolcalls.shell.programs import program_of
 
 _WRITES: Final = frozenset(
-    "cp csplit dd ditto ed emacs ex ginstall install link ln mv nano nvim rm rsync scp shred split sponge tee touch "  # noqa: SIM905
-    "trash truncate unlink vi vim".split()
+    "bunzip2 bzip2 cp csplit dd ditto ed emacs ex ginstall gunzip gzip install link ln mv nano nvim rm rsync scp shred "  # noqa: SIM905
+    "split sponge tee touch trash truncate unlink unxz unzstd vi vim xz zstd".split()
 )
 _WRITES_IN_PLACE: Final = {
     **dict.fromkeys(("sed", "gsed"), re.compile(r"-[nErsuz]*i|--i")),

@@ -19,6 +19,7 @@ _EMPTY_BRACES: Final = re.compile(r"(?<!\\)\{\}.*,")
 _PLAIN_BRACKET: Final = re.compile(r"\[[^\[\]\\]+\]")
 _CHARACTER: Final = re.compile(r"[*?\[]")
 _NAME: Final = re.compile(r"\w")
+_SEQUENCE: Final = re.compile(r"([A-Za-z]|-?[0-9]{1,6})\.\.([A-Za-z]|-?[0-9]{1,6})(?:\.\.-?[0-9]{1,6})?", re.ASCII)
 _MAX_ALTERNATIVES: Final = 64
 _MAX_BRACES: Final = 32
 
@@ -45,12 +46,13 @@ def alternatives(pattern: str) -> list[str] | None:
     waiting = [pattern]
     while waiting:
         text = waiting.pop()
-        if not (parts := _first_brace(text)):
-            if parts is None:
-                return None
-            done.append(text)
-        else:
+        parts = _first_brace(text)
+        if parts is None:
+            return None
+        if parts:
             waiting += reversed(parts)
+        else:
+            done.append(text)
         if len(done) + len(waiting) > _MAX_ALTERNATIVES:
             return None
     return done
@@ -73,14 +75,36 @@ def _first_brace(pattern: str) -> list[str] | None:
     return None if depth else []
 
 
-def _parts(pattern: str, start: int, ends: list[int]) -> list[str]:
+def _parts(pattern: str, start: int, ends: list[int]) -> list[str] | None:
     before, after = pattern[:start], pattern[ends[-1] + 1 :]
     begins = [start, *ends[:-1]]
     if len(ends) > 1:
         return [f"{before}{pattern[begin + 1 : end]}{after}" for begin, end in zip(begins, ends, strict=True)]
     inner = pattern[start + 1 : ends[0]]
-    # `{1..3}` is a sequence, whose texts are not listed; `{a}` stands for itself.
-    return [f"{before}*{after}"] if ".." in inner else [f"{before}\\{{{inner}\\}}{after}"]
+    if ".." not in inner:
+        # `{a}` stands for itself.
+        return [f"{before}\\{{{inner}\\}}{after}"]
+    texts = _sequence(inner)
+    return None if texts is None else [f"{before}{text}{after}" for text in texts]
+
+
+def _sequence(inner: str) -> list[str] | None:
+    """The texts of `{1..3}` and `{a..c}`, without regard to a step; None if they are many or uncertain."""
+    found = _SEQUENCE.fullmatch(inner)
+    if found is None:
+        return None
+    first, last = found[1], found[2]
+    if first.isalpha() and last.isalpha():
+        low, high = sorted((ord(first), ord(last)))
+        return [chr(code) for code in range(low, high + 1)] if first.islower() == last.islower() else None
+    if first.isalpha() or last.isalpha():
+        return None
+    low, high = sorted((int(first), int(last)))
+    if high - low >= _MAX_ALTERNATIVES:
+        return None
+    padded = any(text.lstrip("-").startswith("0") and len(text.lstrip("-")) > 1 for text in (first, last))
+    width = max(len(first), len(last)) if padded else 0
+    return [f"{number:0{width}d}" for number in range(low, high + 1)]
 
 
 @lru_cache(maxsize=256)

@@ -399,6 +399,10 @@ class Services:
 
 
 def main() -> None:
+    # `from punchlist import kernel` would ask for a public name of the library first.
+    import punchlist.kernel
+
+    punchlist.kernel.is_program = True
     # Imports create many objects and no garbage; collecting at the default threshold costs a tenth of a short command.
     gc.set_threshold(50_000, 20, 20)
     if sys.argv[1:2] == ["hook"] and not {"-h", "--help"}.intersection(sys.argv):

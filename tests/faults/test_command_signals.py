@@ -29,6 +29,27 @@ threading.Event().wait()
 """
 
 
+# A busy machine: the command runs before this process continues.
+JUST_STARTED = """
+import os, signal, sys
+from pathlib import Path
+from punchlist.kernel import process_runner
+from punchlist.surfaces.cli.main import _end_commands_on_signals
+
+_end_commands_on_signals()
+
+class Started(process_runner.subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        signal.pause()
+
+process_runner.subprocess.Popen = Started
+process_runner.run_captured(
+    ["sh", "-c", sys.argv[1]], folder=Path("/"), environment=os.environ, seconds=60, max_output=100
+)
+"""
+
+
 @pytest.fixture
 def seconds() -> str:
     """How long the commands of a test sleep. No other test, and no other run of the tests, has the same."""
@@ -80,6 +101,12 @@ def test_a_signal_ends_the_commands_of_other_threads(number: signal.Signals, sec
     line = f"sleep {seconds} & env -i setsid sleep {seconds}; true"
     process = subprocess.Popen([sys.executable, "-c", IN_A_THREAD, line])
     assert _ends(process, number, f"sleep\x00{seconds}") == -number
+
+
+def test_a_signal_ends_a_command_that_has_just_been_started(seconds: str) -> None:
+    line = f"sleep {seconds} & env -i setsid sleep {seconds}; true"
+    process = subprocess.Popen([sys.executable, "-c", JUST_STARTED, line])
+    assert _ends(process, signal.SIGTERM, f"sleep\x00{seconds}") == -signal.SIGTERM
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from punchlist.conversations.interrupts import request_interrupt
 from punchlist.conversations.model import LastMessage, Scope, StoredTurn
 from punchlist.conversations.service import check_unowned
 from punchlist.errors import ConfigError, Conflict, InvalidInput, NotAllowed, NotFound, PunchlistError
+from punchlist.kernel import orphans
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.ids import short_id
 from punchlist.kernel.processes import process_identity
@@ -168,7 +169,7 @@ def _spawn(services: Services, arguments: list[str], goal: str, folder: Path, lo
         turn_start.VARIABLE: turn_start.sign_start(services.trust, arguments),
     }
     # A file without a name: a goal can be longer than a command line, and a pipe would need a writer that stays.
-    with tempfile.TemporaryFile() as stdin, log.open("ab") as output:
+    with tempfile.TemporaryFile() as stdin, log.open("ab") as output, orphans.starting() as add:
         stdin.write(goal.encode("utf-8", errors="surrogatepass"))
         stdin.seek(0)
         process = subprocess.Popen(
@@ -181,9 +182,15 @@ def _spawn(services: Services, arguments: list[str], goal: str, folder: Path, lo
             start_new_session=True,
             close_fds=True,
         )
+        add(process.pid)
     # Reaps the process: a zombie would still look alive.
-    threading.Thread(target=process.wait, name=f"turn process {process.pid}", daemon=True).start()
+    threading.Thread(target=_reap, args=(process,), name=f"turn process {process.pid}", daemon=True).start()
     return process
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    process.wait()
+    orphans.forget(process.pid)
 
 
 def _progress(services: Services, session: str) -> _Progress:

@@ -24,6 +24,7 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Message, MessageRole, Scope
 from punchlist.conversations.service import Conversations
 from punchlist.errors import StoreDamaged
+from punchlist.kernel import orphans
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.processes import is_running, process_identity
 from punchlist.verification.goal import Goal
@@ -117,9 +118,11 @@ def start_judge(session: str, folder: Path) -> str:
     # Without -P, a folder `punchlist` of the project would be imported.
     command = [sys.executable, "-P", "-m", "punchlist", "goal", "judge", "--session", session]
     nothing = subprocess.DEVNULL
-    process = subprocess.Popen(
-        command, cwd=folder, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
-    )
+    with orphans.starting() as add:
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+        )
+        add(process.pid)
     return process_identity(process.pid)
 
 

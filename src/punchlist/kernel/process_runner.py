@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.kernel import process_tree
+from punchlist.kernel import orphans, process_tree
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.process_tree import ChildProcess
 
@@ -172,12 +172,21 @@ class _Tail:
 
 
 _running: set[_Child] = set()
+_starting: dict[str, float] = {}
+"""The marks of programs that are being started, and since when: one can run before this process knows its pid."""
 
 
 def end_all() -> None:
     """End the programs that run now, for a process that is about to end."""
-    for child in list(_running):
+    ending = list(_running)
+    for child in ending:
+        orphans.end_command(child.pid)
+    for child in ending:
         process_tree.terminate_blocking(child.mark, child.pid, since=child.started_at)
+    for mark, began in list(_starting.items()):
+        for process in process_tree.still_running(mark, since=time.monotonic()):
+            if process.parent == os.getpid():
+                process_tree.terminate_blocking(mark, process.pid, since=began)
 
 
 class _Child:
@@ -196,12 +205,16 @@ class _Child:
         """Without `errors`, standard error goes where standard output goes."""
         self.mark = mark
         self.started_at = self.exited_at = time.monotonic()
+        _starting[mark] = self.started_at
         try:
             self._process = _start(arguments, folder, {**environment, **NON_INTERACTIVE}, mark, input, errors is None)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise ProcessStartError(reason) from None
-        _running.add(self)
+        else:
+            _running.add(self)
+        finally:
+            _starting.pop(mark, None)
         self.timed_out = False
         self.refused = False
         """A sink did not want more output."""
@@ -261,7 +274,9 @@ class _Child:
             if left <= 0:
                 self.timed_out = True
                 return
-            yield left if self._pidfd is not None else min(left, _POLL)
+            orphans.reap()
+            pause = orphans.REAP_SECONDS if orphans.are_kept() else left
+            yield min(left, pause if self._pidfd is not None else _POLL)
         deadline = time.monotonic() + _DRAIN
         while self._open_pipes and not self.refused and (left := deadline - time.monotonic()) > 0:
             yield left
@@ -272,6 +287,7 @@ class _Child:
     def _reap(self) -> bool:
         if self._process.poll() is None:
             return False
+        orphans.end_command(self.pid)
         self.exited_at = time.monotonic()
         return True
 
@@ -296,6 +312,7 @@ class _Child:
     # --- ending -----------------------------------------------------------------------------------------
 
     def end(self) -> None:
+        orphans.end_command(self.pid)
         try:
             process_tree.terminate_blocking(self.mark, self.pid, since=self.started_at)
             with suppress(subprocess.TimeoutExpired):
@@ -306,6 +323,7 @@ class _Child:
     async def end_async(self, patience: float) -> None:
         import asyncio
 
+        orphans.end_command(self.pid)
         try:
             await process_tree.terminate(self.mark, self.pid, patience, self.started_at)
             deadline = time.monotonic() + _DRAIN
@@ -316,6 +334,8 @@ class _Child:
 
     def _close(self) -> None:
         _running.discard(self)
+        orphans.forget(self.pid)
+        orphans.reap()
         self._selector.close()
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
@@ -327,12 +347,13 @@ class _Child:
 def _start(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str], mark: str, input: bytes, merged: bool
 ) -> subprocess.Popen[bytes]:
+    orphans.keep()
     # A file, not a pipe: input of any length cannot block either side.
-    with tempfile.TemporaryFile() if input else open(os.devnull, "rb") as stdin:
+    with tempfile.TemporaryFile() if input else open(os.devnull, "rb") as stdin, orphans.starting() as add:
         if input:
             stdin.write(input)
             stdin.seek(0)
-        return subprocess.Popen(
+        process = subprocess.Popen(
             arguments,
             cwd=folder,
             env={**environment, process_tree.MARK_VARIABLE: mark},
@@ -342,3 +363,6 @@ def _start(
             start_new_session=True,
             bufsize=0,
         )
+        add(process.pid)
+        orphans.add_command(process.pid)
+        return process

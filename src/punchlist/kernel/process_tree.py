@@ -1,8 +1,9 @@
 """Finds and terminates all processes that a command has started.
 
 A command gets its own session and a mark in its environment. Its children inherit both; a child that leaves the session
-still has the mark. A child that also clears its environment is found by its parents, while they run. (If they have
-ended, it is not found; the sandbox ends it.)
+still has the mark. A child that also clears its environment is found by its parents, while they run. If they have
+ended, this process receives it, on Linux (`orphans.py`); elsewhere, and in programs that use the library, it is found
+in the sandbox only.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
+from punchlist.kernel import orphans
 from punchlist.kernel.processes import start_time
 
 MARK_VARIABLE: Final = "PUNCHLIST_CALL"
@@ -56,7 +58,11 @@ class _ProcessTable:
         if session is None:
             return marked
         found = marked + [other for other in self._by_session.get(session, []) if other.mark != mark]
+        children = self._by_parent.get(os.getpid(), [])
+        left = orphans.are_of_command(session, ((child.pid, child.session) for child in children))
         known = {process.pid for process in found}
+        found += [child for child in children if child.pid in left and child.pid not in known]
+        known.update(left)
         # Grows while it is read: the children of children.
         for process in found:
             children = [child for child in self._by_parent.get(process.pid, []) if child.pid not in known]

@@ -2,7 +2,8 @@
 
 A command is refused if it runs inside an agent's tool call. The evidence: the mark that our commands carry, variables
 that agents set, and the parent processes, which keep their mark when a command clears its own environment (`env -i`).
-A process that also leaves its parents behind (a double fork) is not found, except in the sandbox, which keeps it.
+A process that also leaves its parents behind (a double fork) becomes a child of the Punchlist that runs the call
+(`kernel/orphans.py`, on Linux). Elsewhere, and in programs that use the library, it is found in the sandbox only.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from punchlist.kernel import orphans
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.tools.mcp.settings import ServerSecrets
 
@@ -145,9 +146,11 @@ class ProcessTransport:
         import anyio
 
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.subprocess_exec(
-            lambda: self._pipes, *self._command, env=self._env, cwd=self._cwd, start_new_session=True
-        )
+        with orphans.starting() as add:
+            transport, _ = await loop.subprocess_exec(
+                lambda: self._pipes, *self._command, env=self._env, cwd=self._cwd, start_new_session=True
+            )
+            add(transport.get_pid())
         self._process = transport
         to_us, incoming = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
         outgoing, from_us = anyio.create_memory_object_stream["SessionMessage"](_QUEUED_MESSAGES)
@@ -181,6 +184,8 @@ class ProcessTransport:
         with suppress(TimeoutError):
             async with asyncio.timeout(_REAP_TIMEOUT):
                 await self._pipes.released.wait()
+        if self._pipes.exited.is_set():
+            orphans.forget(self._process.get_pid())
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for stream in self._streams:
             stream.close()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 from tests.conftest import StoppedClock
@@ -85,6 +85,35 @@ def test_an_answer_from_elsewhere_lets_the_call_run(store: Store, elsewhere: App
     run(scene())
     assert approval(store).answered_by == "person:bob"
     assert [event.actor for event in steps(store) if event.action == "approve"] == ["person:bob"]
+
+
+def test_an_answer_is_heard_that_was_given_while_answers_to_others_were_read(
+    store: Store, elsewhere: Approvals
+) -> None:
+    read: list[list[str]] = []
+    answered = Event()
+
+    async def scene() -> None:
+        async with Desk(store, Mode.DEFAULT) as desk:
+            assert desk.recorder
+            reads = desk.recorder._read_answers
+
+            def late(ids: Sequence[str]) -> Sequence[tuple[str, ApprovalAnswer]]:
+                read.append(list(ids))
+                answered.wait(20)
+                return reads(ids)
+
+            desk.recorder._read_answers = late  # type: ignore[method-assign]
+            await asked(desk, "a")
+            await until(lambda: bool(read))
+            batch = await asked(desk, "b")
+            elsewhere.answer("b", yes(by=BOB))
+            answered.set()
+            (call,) = await soon(batch.ended())
+            assert (call.status, desk.ran) == (CallStatus.SUCCESS, ["b"])
+
+    run(scene())
+    assert read[0] == ["a"]
 
 
 def test_a_no_from_elsewhere_ends_it_with_its_reason(store: Store, elsewhere: Approvals) -> None:

@@ -48,6 +48,8 @@ class BatchWriter:
         self._watch_lock = threading.Lock()
         self._closed = False
         self._unread = True
+        self._read_for: frozenset[str] = frozenset()
+        """The calls whose answers were read after the last change."""
         self._pending = _Entries([], [], [])
         self._escalations: list[str] = []
         self._recorded = 0
@@ -178,10 +180,11 @@ class BatchWriter:
             # The first call always reads: an answer can be older than the watch.
             self._watch = self._watch or ChangeWatch(self._store)
             self._unread = self._watch.changed() or self._unread
-            if not self._unread:
+            # After the last change, the answers of other calls were read: a call may begin to wait at any moment.
+            if not self._unread and self._read_for.issuperset(call_ids):
                 return []
             found = self._service.answers(call_ids)
-            self._unread = False
+            self._unread, self._read_for = False, frozenset(call_ids)
             return found
 
     def close(self) -> None:

@@ -84,11 +84,14 @@ SECRET_NAMES = (
     "PGPASSWORD DB_PASS SMTP_PASS SSHPASS GH_PAT GITLAB_PAT_RO API_KEYS MYKEYS SSH_KEYS MYSQL_PWD REDIS_PASSWD "
     "GOOGLE_APPLICATION_CREDENTIALS AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID AWS_SESSION_TOKEN OPENAI_API_KEY "
     "OPENAI_APIKEY NPM_TOKENS npm_config__authToken CLIENT_SECRETS SENTRY_DSN SLACK_WEBHOOK_URL TWINE_PASSWORD "
-    "AZURE_STORAGE_CONNECTION_STRING GPG_PASSPHRASE MY_CREDS PASS KEY AUTH_HEADER PUNCHLIST_MCP_TOKEN"
+    "AZURE_STORAGE_CONNECTION_STRING GPG_PASSPHRASE MY_CREDS PASS KEY AUTH_HEADER PUNCHLIST_MCP_TOKEN "
+    "MYCOOKIE SESSION_COOKIES DISCORD_WEBHOOK MYWEBHOOK_URL OTP_SEED TOTP_SECRET WALLET_SEED MNEMONIC MY_MNEMONIC "
+    "SEED_PHRASE RECOVERY_CODES REQUEST_HMAC"
 )
 ORDINARY_NAMES = (
     "PATH HOME PWD OLDPWD LANG TOKENIZERS_PARALLELISM MAX_TOKENS OPENAI_MAX_TOKENS KEYBOARD MONKEY SSH_AUTH_SOCK "
-    "XAUTHORITY GIT_ASKPASS BYPASS COMPASS VIRTUAL_ENV LC_ALL GIT_AUTHOR_NAME PATTERN AUTHOR TERM PYTHONPATH"
+    "XAUTHORITY GIT_ASKPASS BYPASS COMPASS VIRTUAL_ENV LC_ALL GIT_AUTHOR_NAME PATTERN AUTHOR TERM PYTHONPATH "
+    "PYTHONHASHSEED RANDOM_SEED SEED OTP_VERSION ERL_OTP_ROOT COOKIECUTTER_CONFIG EXIT_CODE API_URL HTTPS_PROXY"
 )
 
 
@@ -115,6 +118,24 @@ def test_a_value_with_a_secret_is_not_passed_on_under_any_name(value: str) -> No
 def test_the_address_of_a_database_without_a_login_is_passed_on() -> None:
     address = {"PUNCHLIST_DATABASE_URL": "sqlite:////data/punchlist.db"}
     assert without_secrets(address) == address
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["WEBHOOK_URL", "SLACK_WEBHOOK_URI", "AUTH_URL", "DATABASE_TOKEN_URL", "KEY_REDIS_URL", "DATABASE_SECRET_URL"],
+)
+def test_an_address_under_the_name_of_a_secret_is_not_passed_on(name: str) -> None:
+    value = "https://hooks.example.com/services/T000/B000/XXXXXXXX"
+    assert Redactor({name: value}).text(f"post to {value}") == f"post to [hidden {name}]"
+    assert without_secrets({name: value}) == {}
+    assert without_secrets({name: value}, [name]) == {name: value}
+
+
+@pytest.mark.parametrize("login", ["postgresql://h/d?user=a&password=hunter22", "https://h/x?sig=abcdefgh"])
+def test_an_address_with_a_login_in_its_parameters_is_not_passed_on(login: str) -> None:
+    assert without_secrets({"DATABASE_URL": login, "SOME_URL": login, "OTHER_URL": "https://h/x?page=2"}) == {
+        "OTHER_URL": "https://h/x?page=2"
+    }
 
 
 def test_every_line_of_a_secret_is_redacted_also_escaped() -> None:

@@ -18,13 +18,17 @@ MIN_LINE_LENGTH: Final = 12
 
 _SECRET_NAME: Final = re.compile(
     # As one word of the name: DEPLOY_KEY, AUTH_HEADER.
-    r"(?:^|_)(?:KEY|PASS|PWD|PAT|AUTH|DSN|JWT|BEARER|COOKIES?|CREDS?|SAS|WEBHOOK)(?:_|$)"
-    # At the end of a word: PGPASSWORD, SSHPASS, APIKEY, MYKEYS, githubToken.
-    r"|(?:PASSWORDS?|PASSWDS?|PASSPHRASES?|CREDENTIALS?|SECRETS?|(?<!MAX_)(?<!MAX_INPUT_)(?<!MAX_OUTPUT_)TOKENS?)(?:_|$)"
+    r"(?:^|_)(?:KEY|PASS|PWD|PAT|AUTH|DSN|JWT|BEARER|CREDS?|SAS|HMAC)(?:_|$)"
+    # At the end of a word: PGPASSWORD, SSHPASS, APIKEY, MYKEYS, githubToken, MYCOOKIE.
+    r"|(?:PASSWORDS?|PASSWDS?|PASSPHRASES?|CREDENTIALS?|SECRETS?|COOKIES?|WEBHOOKS?|(?<!MAX_)(?<!MAX_INPUT_)(?<!MAX_OUTPUT_)TOKENS?)(?:_|$)"
+    # A seed alone is for random numbers.
+    r"|(?:OTP|MFA|2FA|WALLET|MASTER|RECOVERY|BIP39)_?(?:SEED|CODE|PHRASE)|SEED_?PHRASE|MNEMONIC"
     r"|(?:API|ACCESS|PRIVATE|SECRET|SIGNING|ENCRYPTION|LICENSE)_?KEY|KEYS$|(?<!ASK)(?<!BY)(?<!COM)PASS$"
-    r"|(?:DATABASE|POSTGRES|REDIS|MONGO|AMQP)\w*_UR[IL]|CONNECTION_?STRING",
+    r"|CONNECTION_?STRING",
     re.IGNORECASE,
 )
+_DATABASE_NAME: Final = re.compile(r"(?:DATABASE|POSTGRES|REDIS|MONGO|AMQP)\w*_UR[IL]", re.IGNORECASE)
+"""The addresses of databases: secrets if they contain a login."""
 # The names of fields are ordinary words more often than those of variables: `keys` of a tool that types, `webhook`.
 _SECRET_FIELD: Final = re.compile(
     r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|KEY|TOKEN|SECRET|PASS|PWD|PAT|CREDENTIALS?|AUTH|DSN)(?:_|$)"
@@ -32,7 +36,7 @@ _SECRET_FIELD: Final = re.compile(
     re.IGNORECASE,
 )
 _NOT_SECRET: Final = frozenset({"PWD", "OLDPWD", "SSH_AUTH_SOCK", "XAUTHORITY"})
-_LOGIN_IN_URL: Final = re.compile(r"://[^\s/@]+@")
+_LOGIN_IN_URL: Final = re.compile(r"://[^\s/@]+@|[?&;](?:ssl)?(?:password|passwd|pwd|token|secret|sig)=", re.IGNORECASE)
 
 _SHAPES: Final = (
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL),
@@ -133,11 +137,12 @@ def without_secrets(environment: Mapping[str, str], passed: Iterable[str] = ()) 
 
 
 def _holds_secret(name: str, value: str) -> bool:
-    if name.upper().endswith(("_URL", "_URI")) and "://" in value:
-        # The address of a database without a login, such as a file, is no secret.
-        return _LOGIN_IN_URL.search(value) is not None
-    looks_secret = _LOGIN_IN_URL.search(value) or any(shape.search(value) for shape in _SHAPES)
-    return _names_secret(name) or bool(looks_secret)
+    if _LOGIN_IN_URL.search(value) or any(shape.search(value) for shape in _SHAPES):
+        return True
+    if _DATABASE_NAME.search(name) and "://" in value:
+        # The address of a database without a login, such as a file, is no secret, unless the name says something else.
+        return _SECRET_NAME.search(name) is not None
+    return _names_secret(name)
 
 
 def _spellings(value: str) -> Iterator[str]:
@@ -159,4 +164,4 @@ def _spellings(value: str) -> Iterator[str]:
 
 
 def _names_secret(name: str) -> bool:
-    return name not in _NOT_SECRET and _SECRET_NAME.search(name) is not None
+    return name not in _NOT_SECRET and any(pattern.search(name) for pattern in (_SECRET_NAME, _DATABASE_NAME))

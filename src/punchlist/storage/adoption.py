@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 from punchlist.errors import InvalidInput, NotAllowed
+from punchlist.kernel.text import excerpt
 from punchlist.storage.schema_objects import expected_objects, stored_objects
 from punchlist.storage.schema_version import READ_VERSION, unsupported_version
 from punchlist.storage.trusted_files import check_file, sign
@@ -26,14 +31,67 @@ _MAX_STEPS: Final = 50_000_000
 _CONTENT: Final = {
     "session": "SELECT count(*) FROM conversations",
     "message": "SELECT count(*) FROM messages",
+    "chat summary": "SELECT count(*) FROM chat_summaries",
     "plan item": "SELECT count(*) FROM turn_todos",
+    "condition": "SELECT count(*) FROM todo_conditions",
     "checklist item": "SELECT coalesce(sum(json_array_length(items)), 0) FROM checklists",
-    "queued message": "SELECT count(*) FROM queued_messages",
+    "queued message": "SELECT count(*) FROM queued_messages WHERE status = 'queued'",
+    "tool call": "SELECT count(*) FROM tool_calls",
     "waiting approval": "SELECT count(*) FROM approvals WHERE status IN ('pending', 'escalated')",
+    "rule of an answer": "SELECT count(*) FROM tool_rules",
+    "access token": "SELECT count(*) FROM access_tokens",
+    "stored answer of the HTTP API": "SELECT count(*) FROM answered_requests",
     "mission": "SELECT count(*) FROM missions",
+    "strategy": "SELECT count(*) FROM strategies",
+    "metric": "SELECT count(*) FROM metrics",
+    "metric reading": "SELECT count(*) FROM metric_readings",
     "mission todo": "SELECT count(*) FROM mission_todos",
+    "link": "SELECT count(*) FROM todo_links",
+    "comment": "SELECT count(*) FROM todo_comments",
+    "attached file": "SELECT count(*) FROM todo_files",
+    "directive": "SELECT count(*) FROM directives",
+    "recommendation": "SELECT count(*) FROM recommendations",
+    "escalation": "SELECT count(*) FROM escalations",
+    "claim": "SELECT count(*) FROM claims",
     "run": "SELECT count(*) FROM runs",
+    "event": "SELECT count(*) FROM events",
 }
+"""What a person, an agent or a client can get to see, or a worker to do."""
+_NOT_SHOWN: Final = frozenset(
+    (
+        *("turns", "pillars", "traces", "chain_anchor", "mission_spend", "budget_stops", "inbox_requests"),
+        *("workers", "notifications", "turn_interrupts", "turn_status", "live_output", "punchlist_schema"),
+        *("search_documents", "search_progress"),
+    )
+)
+"""Tables of parts of what is counted, records of processes, and what is computed from the rest."""
+_QUOTED: Final = {
+    "Agents would be told this": (
+        "SELECT content FROM directives WHERE status = 'open' ORDER BY number",
+        "SELECT content FROM queued_messages WHERE status = 'queued' ORDER BY position",
+    ),
+    "Waiting for your answer": (
+        "SELECT question FROM approvals WHERE status IN ('pending', 'escalated') ORDER BY asked_at",
+        "SELECT question FROM escalations WHERE status = 'open' ORDER BY asked_at",
+    ),
+    "Allowed without a question, if your key signed it": ("SELECT rule FROM tool_rules ORDER BY id",),
+}
+_CHECKED: Final = (
+    "SELECT items FROM checklists",
+    "SELECT verification FROM turn_todos WHERE verification IS NOT NULL",
+    "SELECT completion_check FROM mission_todos WHERE completion_check IS NOT NULL",
+    "SELECT collector FROM metrics",
+    "SELECT content FROM messages WHERE kind IN ('goal', 'session_goal')",
+)
+"""JSON that can contain commands."""
+_COMMANDS: Final = "Commands of checks and metrics, which agents and workers run"
+_MAX_QUOTES: Final = 10
+_MAX_QUOTE: Final = 200
+
+
+class Quotes(NamedTuple):
+    first: tuple[str, ...]
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +101,25 @@ class DatabaseContent:
     counts: dict[str, int]
     foreign: tuple[tuple[str, str], ...]
     """Type and name of the schema objects that Punchlist did not create; adoption removes them."""
+    quotes: dict[str, Quotes]
+    """By heading: texts that could act on agents, and commands."""
     state: tuple[object, ...]
     """The file as it was inspected."""
 
     def __str__(self) -> str:
-        counted = ", ".join(f"{count:,} {name}{'' if count == 1 else 's'}" for name, count in self.counts.items())
+        counted = ", ".join(f"{count:,} {name if count == 1 else _plural(name)}" for name, count in self.counts.items())
         if not self.foreign:
             return counted or "nothing"
         extra = ", ".join(f"{kind} {name}" for kind, name in self.foreign)
         return f"{counted or 'nothing'}; and objects of another author, which adoption removes: {extra}"
+
+    def quoted(self) -> Iterator[str]:
+        """The lines of the quotes."""
+        for heading, quotes in self.quotes.items():
+            yield f"{heading}:"
+            yield from (f"  {text}" for text in quotes.first)
+            if more := quotes.total - len(quotes.first):
+                yield f"  and {more:,} more"
 
 
 def inspect(file: Path) -> DatabaseContent:
@@ -72,11 +140,18 @@ def inspect(file: Path) -> DatabaseContent:
             with closing(_open_copy(copy)) as connection:
                 foreign = tuple(_foreign_objects(connection))
                 counts = {name: _count(connection, sql) for name, sql in _CONTENT.items()}
+                quotes = {heading: _quotes(_texts(connection, sqls)) for heading, sqls in _QUOTED.items()}
+                quotes[_COMMANDS] = _quotes(_commands(connection))
         except sqlite3.Error as error:
             raise InvalidInput(
                 f"{file} is not a readable database ({error}). Run `punchlist trust --new-database` to set it aside."
             ) from error
-    return DatabaseContent({name: count for name, count in counts.items() if count}, foreign, state)
+    return DatabaseContent(
+        {name: count for name, count in counts.items() if count},
+        foreign,
+        {heading: found for heading, found in quotes.items() if found.total},
+        state,
+    )
 
 
 def adopt(file: Path, content: DatabaseContent, trust: Trust) -> None:
@@ -147,6 +222,43 @@ def _recorded_version(connection: sqlite3.Connection) -> str:
     if problem := unsupported_version("it", version):
         raise sqlite3.DatabaseError(str(problem))
     return version
+
+
+def _plural(name: str) -> str:
+    first, of, rest = name.partition(" of ")
+    return (f"{first[:-1]}ies" if first.endswith("y") else f"{first}s") + of + rest
+
+
+def _quotes(texts: Iterator[str]) -> Quotes:
+    first = tuple(excerpt(text, _MAX_QUOTE) for text in islice(texts, _MAX_QUOTES))
+    return Quotes(first, len(first) + sum(1 for _ in texts))
+
+
+def _texts(connection: sqlite3.Connection, sqls: Iterable[str]) -> Iterator[str]:
+    for sql in sqls:
+        try:
+            for (text,) in connection.execute(sql):
+                yield str(text)
+        except sqlite3.OperationalError as error:
+            if "no such" not in str(error):
+                raise
+
+
+def _commands(connection: sqlite3.Connection) -> Iterator[str]:
+    for text in _texts(connection, _CHECKED):
+        # What cannot be parsed is refused by every reader.
+        with suppress(ValueError, RecursionError):
+            yield from _commands_of(json.loads(text))
+
+
+def _commands_of(value: object) -> Iterator[str]:
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if key in ("check", "command") and isinstance(part, str):
+            yield part
+        elif key == "command" and isinstance(part, list):
+            yield shlex.join(map(str, part))
+        else:
+            yield from _commands_of(part)
 
 
 def _count(connection: sqlite3.Connection, sql: str) -> int:

@@ -154,6 +154,8 @@ def _show_content(file: Path, *, own: bool = False, quiet: bool = False) -> Data
     if not quiet:
         origin = "was changed by another program" if own else "was not created by you"
         echo(f"{visible(file)} {origin}. It contains {visible(str(content))}.", error=True)
+        for line in content.quoted():
+            echo(line, error=True)
     return content
 
 

@@ -103,7 +103,7 @@ def test_an_answer_is_heard_that_was_given_while_answers_to_others_were_read(
                 answered.wait(20)
                 return reads(ids)
 
-            desk.recorder._read_answers = late  # type: ignore[method-assign]
+            desk.recorder._read_answers = late  # type: ignore[method-assign, assignment]
             await asked(desk, "a")
             await until(lambda: bool(read))
             batch = await asked(desk, "b")

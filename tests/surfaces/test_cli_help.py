@@ -45,7 +45,6 @@ def test_the_help_of_every_command_is_as_it_was_read(monkeypatch: pytest.MonkeyP
         ["todos", "add"],
         ["todos", "--bogus"],
         ["log", "--limit", "0"],
-        ["db", "restore", "copy.db"],
     ],
     ids=" ".join,
 )

@@ -278,6 +278,16 @@ def test_the_commands_of_other_agents_are_refused_too(punchlist: Cli, variable: 
     assert (done.returncode, f"{variable} is set" in done.stderr) == (1, True)
 
 
+@pytest.mark.spec("S4", "X2")
+def test_another_agent_cannot_serve_over_http_but_starts_the_servers_that_the_user_gave_it(punchlist: Cli) -> None:
+    told = punchlist("mcp", "--http", "--port", "0", "--role", "lead", env={"CLAUDECODE": "1"}, timeout=60)
+    assert (told.returncode, "CLAUDECODE is set" in told.stderr, told.stdout) == (1, True, "")
+    assert "refused: `punchlist mcp --http`" in punchlist("status").stdout
+    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    served = punchlist("mcp", "--role", "lead", input=f"{ping}\n", env={"CLAUDECODE": "1"})
+    assert json.loads(served.stdout)["result"] == {}
+
+
 # --- the question at the terminal -------------------------------------------------------------------------------------
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from punchlist.errors import StoreDamaged
+from punchlist.errors import NotAllowed, StoreDamaged
 from punchlist.kernel.text import visible
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
-from punchlist.surfaces.cli.context import CliContext, confirm, echo_error, supports_ansi
+from punchlist.surfaces.cli.context import CliContext, confirm, supports_ansi
 
 if TYPE_CHECKING:
     from punchlist.app import Services
@@ -99,8 +99,10 @@ def restore(
     services = cli.services()
     if not yes:
         if not sys.stdin.isatty():
-            echo_error("`db restore` replaces the database. Confirm with --yes when there is no terminal.")
-            raise typer.Exit(2)
+            raise NotAllowed(
+                "`db restore` replaces the database. There is no terminal to ask, so nothing was changed. Confirm "
+                "with --yes."
+            )
         confirm(f"Replace {_address(services)} by {visible(str(file))}?")
     # The backup replaces a database of another author too, which is then kept beside it as any other.
     services.settings.check_database_is_trusted()

@@ -111,6 +111,14 @@ class LazyCommands(typer.core.TyperGroup):
             self.commands = {name: self.get_command(ctx, name) for name in COMMANDS}
         return super().resolve_command(ctx, args)
 
+    def get_params(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if parameter.name == "install_completion":
+                # Typer's own one writes without a question.
+                parameter.callback = _install_completion
+        return parameters
+
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         del ctx
         longest = max(map(len, COMMANDS))
@@ -195,11 +203,22 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
+def _install_completion(context: typer.Context, parameter: Any, requested: Any) -> Any:
+    if not requested or context.resilient_parsing:
+        return requested
+    from punchlist.surfaces.cli.completion import install_completion
+
+    return install_completion(context, parameter, yes=bool(context.params.get("yes")))
+
+
 @app.callback()
 def options(
     cli: CliContext,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", is_eager=True, help="With --install-completion: do not ask for confirmation.")
     ] = False,
 ) -> None:
     """The todo list that AI agents finish.
@@ -207,6 +226,8 @@ def options(
     Without a command, the terminal application; where there is no terminal, an overview of this project.
     """
     del version
+    if yes:
+        raise typer.BadParameter("is for --install-completion", param_hint="--yes")
     if cli.invoked_subcommand is None:
         from punchlist.surfaces.cli.overview import open_or_print_overview
 

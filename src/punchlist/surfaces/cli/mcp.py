@@ -12,7 +12,7 @@ import typer
 from punchlist.app import Services
 from punchlist.errors import NotFound
 from punchlist.kernel.events import Actor, Role
-from punchlist.surfaces.cli.agent_guard import refuse_in_tool_calls
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents, refuse_in_tool_calls
 from punchlist.surfaces.cli.context import CliContext, SessionOption
 from punchlist.surfaces.cli.offered_lists import OfferedLists
 
@@ -66,8 +66,7 @@ def mcp(
         raise typer.BadParameter("is for a server on standard input and output, without --http", param_hint="--lists")
     if agent is not None and not re.fullmatch(AGENT_NAME, agent):
         raise typer.BadParameter("is no name of an agent: small letters, digits and dashes", param_hint="--for")
-    if http or role not in (ClientRole.SUPERVISOR, ClientRole.WORKER, ClientRole.VIEWER):
-        refuse_in_tool_calls(f"mcp --{'http' if http else f'role {role.value}'}")
+    _refuse_in_tool_calls(http, role)
     actor = Actor(Role(role.value), agent or "mcp")
     if agent is None:
         services = _bound(cli.services(session), mission, pillar)
@@ -84,6 +83,14 @@ def mcp(
         serve_http(services, scope, host, port, os.environ)
     else:
         serve(services, scope, lists.value)
+
+
+def _refuse_in_tool_calls(http: bool, role: ClientRole) -> None:
+    if http:
+        refuse_for_agents("mcp --http")
+    elif role not in (ClientRole.SUPERVISOR, ClientRole.WORKER, ClientRole.VIEWER):
+        # An agent starts the servers that the user gave it like its commands, and some set the same variables for both.
+        refuse_in_tool_calls(f"mcp --role {role.value}")
 
 
 def _checked(services: Services) -> Services:

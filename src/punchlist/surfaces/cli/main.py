@@ -203,7 +203,7 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
-def _install_completion(context: typer.Context, parameter: Any, requested: Any) -> Any:
+def _install_completion(context: Any, parameter: Any, requested: Any) -> Any:
     if not requested or context.resilient_parsing:
         return requested
     from punchlist.surfaces.cli.completion import install_completion

@@ -59,7 +59,7 @@ _CONTENT: Final = {
 """What a person, an agent or a client can get to see, or a worker to do."""
 _NOT_SHOWN: Final = frozenset(
     (
-        *("turns", "pillars", "traces", "chain_anchor", "mission_spend", "budget_stops", "inbox_requests"),
+        *("turns", "pillars", "traces", "chain_anchor", "mission_spending", "budget_stops", "inbox_requests"),
         *("workers", "notifications", "turn_interrupts", "turn_status", "live_output", "punchlist_schema"),
         *("search_documents", "search_progress"),
     )

@@ -311,7 +311,7 @@ class Policy:
     ) -> Iterator[bool | None]:
         if not rule.arguments:
             return
-        from punchlist.toolcalls.rule_match import ArgumentPattern, argument_value
+        from punchlist.toolcalls.argument_match import ArgumentPattern, argument_value
 
         for name, pattern in rule.arguments.items():
             wanted = ArgumentPattern(name, pattern, rule.folder)

@@ -250,10 +250,11 @@ def load_rehearsal(path: Path) -> RehearsalScript:
 def _parse_prices(path: Path, given: Any) -> tuple[float, float] | None:
     if given is None:
         return None
-    prices = [given.get("input"), given.get("output")] if isinstance(given, dict) and len(given) == 2 else []
-    if len(prices) != 2 or not all(isinstance(price, int | float) and 0 <= price < 1e6 for price in prices):
+    prices = [given.get(name) for name in ("input", "output")] if isinstance(given, dict) and len(given) == 2 else []
+    checked = [float(price) for price in prices if isinstance(price, int | float) and 0 <= price < 1e6]
+    if len(checked) != 2:
         raise ConfigError(f"{path}: prices: must be {{input: N, output: N}}, in dollars per million tokens.")
-    return float(prices[0]), float(prices[1])
+    return checked[0], checked[1]
 
 
 def _scene(path: Path, where: str, scene: Any) -> Scene:

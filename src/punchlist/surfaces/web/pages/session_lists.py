@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from punchlist.conversations.model import Scope
@@ -38,7 +38,7 @@ def lists(request: PageRequest) -> Page:
     return Page("lists.html", title, values, section="conversations")
 
 
-def _places(items: list[NumberedTodo]) -> dict[str, int]:
+def _places(items: Sequence[NumberedTodo]) -> dict[str, int]:
     """The position of each item in its own list, counted from 1."""
     counts: dict[str, int] = {}
     places: dict[str, int] = {}

@@ -19,6 +19,7 @@ from tests.contract.migrations import AFTER_NEXT, EXTRA, NEXT, folder_with, made
 from tests.tables import engine_of, is_search_index, our_tables
 
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreError
+from punchlist.kernel.ids import new_id
 from punchlist.storage.migrate import FOLDER, migrate, migrations, text_columns
 from punchlist.storage.open import connect, open_store, read_schema_version
 from punchlist.storage.schema_version import (
@@ -126,6 +127,39 @@ def test_a_later_migration_is_applied_once_and_keeps_every_row(store: Store, tmp
     assert _rows(store, "extra") == [(1, "applied")]
     [[id, *_, note]] = _rows(store, "conversations")
     assert (id, note) == ("kept", "")
+
+
+@pytest.mark.spec("M15")
+def test_messages_of_an_older_database_get_their_author_and_todo(empty_database: str, tmp_path: Path) -> None:
+    older, todo_id = made_at(empty_database, "0021", tmp_path), new_id()
+    texts = {"feedback": f"[TODO {todo_id}]\n> Again.", "other": "A note."}
+    with older.write() as tx:
+        tx.run(Statement("INSERT INTO conversations (id, created_at) VALUES ('c', 'now')"))
+        for position, (id, text) in enumerate(texts.items(), start=1):
+            values = {"id": id, "position": position, "text": text, "actor": f"person:{id}"}
+            tx.run(
+                Statement(
+                    "INSERT INTO messages (id, conversation_id, position, role, content, created_at) "
+                    "VALUES (:id, 'c', :position, 'system', :text, 'now')"
+                ),
+                **values,
+            )
+            tx.run(
+                Statement(
+                    "INSERT INTO events (stream, version, at, conversation_id, actor, action, subject, reason, data, "
+                    "hash) VALUES ('conversation:c', :position, 'now', 'c', :actor, 'say', :id, '', '{}', '')"
+                ),
+                **values,
+            )
+    migrate(older)
+    found = _columns(older, "SELECT id, posted_by, todo_id FROM messages ORDER BY position")
+    assert found == [("feedback", "person:feedback", todo_id), ("other", "person:other", None)]
+    older.close()
+
+
+def _columns(store: Store, sql: str) -> list[tuple[object, ...]]:
+    with store.read() as tx:
+        return [tuple(row) for row in tx.raw(sql)]
 
 
 def test_a_new_database_gets_every_migration(empty_database: str, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_an_answer_to_a_call_of_a_killed_worker_is_carried_out_by_the_worker_tha
     assert not has_worker(house.store)
     if taken_over == "before the answer":
         second = started(nursery, task)
-        until(lambda: "continues 1 run of worker" in second.said, lambda: second.said)
+        until(lambda: "recovered 1 run of worker" in second.said, lambda: second.said)
         waits(house, second)
     details = [json.dumps({"command": "echo changed >> marks"})] if action == "modify" else []
     answered = inbox(task, action, "1", *details)

@@ -9,6 +9,7 @@ from pydantic import AwareDatetime, Field
 from punchlist.surfaces.web.api.endpoint import ApiCall, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.metrics import to_utc
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit
+from punchlist.surfaces.web.api.work_shapes import SearchHitShape
 from punchlist.views.health import read_health
 from punchlist.views.live import read_activity
 from punchlist.views.search import read_search
@@ -63,7 +64,7 @@ class SearchQuery(RequestModel):
 
 
 class SearchShape(ResponseModel):
-    items: list[JsonObject]
+    items: list[SearchHitShape]
     next_cursor: str | None
     complete: bool
 

@@ -12,6 +12,7 @@ from punchlist.errors import IllegalTransition
 from punchlist.kernel.camel_json import camel_json
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, ReasonBody
+from punchlist.surfaces.web.api.work_shapes import ChatMessageShape, ChatRequestShape, ChatRunShape
 from punchlist.views.chat import read_chat
 from punchlist.views.conversations import read_conversation, read_conversations
 
@@ -24,14 +25,31 @@ class ConversationQuery(RequestModel):
     cursor: Cursor = None
 
 
+class LastTurnShape(ResponseModel):
+    id: str
+    agent: str
+    parent_turn_id: str | None
+    started_at: str
+    ended_at: str | None
+    end_reason: str | None
+
+
+class ProgressShape(ResponseModel):
+    total: int
+    open: int
+    done: int
+    in_progress: Annotated[str | None, Field(description="What is being done.")]
+
+
 class ConversationShape(ResponseModel):
     id: str
     title: Annotated[str, Field(description="Else the beginning of the first request; empty if it has neither.")]
     created_at: str
     active_at: str
     state: Literal["working", "waiting", "interrupted", "ended", "new"]
-    turn: Annotated[JsonObject | None, Field(description="The open turn, else the last one.")]
-    items: Annotated[JsonObject, Field(description="The progress of plan and checklist.")]
+    last_text: Annotated[str, Field(description="The beginning of the last thing that a person or an agent wrote.")]
+    turn: Annotated[LastTurnShape | None, Field(description="The open turn, else the last one.")]
+    items: Annotated[ProgressShape, Field(description="The progress of plan and checklist.")]
     approvals: int
 
 
@@ -66,26 +84,32 @@ class MessageQuery(RequestModel):
     limit: Limit = 50
 
 
-class ChatShape(ResponseModel):
-    conversation: JsonObject
-    messages: list[JsonObject]
-    earlier: bool
-    later: bool
-    runs: list[JsonObject]
-    waiting: list[JsonObject]
-    requests: list[JsonObject]
-
-
-class MessageBody(RequestModel):
-    content: Annotated[str, Field(min_length=1, max_length=50_000)]
-
-
 class QueuedShape(ResponseModel):
     id: str
     status: str
     content: str
     said_by: str
     created_at: str
+
+
+class ChatNameShape(ResponseModel):
+    id: str
+    title: str
+    created_at: str
+
+
+class ChatShape(ResponseModel):
+    conversation: ChatNameShape
+    messages: list[ChatMessageShape]
+    earlier: bool
+    later: bool
+    runs: list[ChatRunShape]
+    waiting: list[QueuedShape]
+    requests: list[ChatRequestShape]
+
+
+class MessageBody(RequestModel):
+    content: Annotated[str, Field(min_length=1, max_length=50_000)]
 
 
 class QueueShape(ResponseModel):

@@ -18,6 +18,14 @@ from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.storage.store import Transaction
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, ApiReply, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, ReasonBody, RequiredReasonBody, RunShape, Text
+from punchlist.surfaces.web.api.work_shapes import (
+    CycleShape,
+    CycleTimesShape,
+    FlowDayShape,
+    SpendDayShape,
+    ThroughputDayShape,
+    TurnsDayShape,
+)
 from punchlist.views.board import BoardFilter, board_json, read_board
 from punchlist.views.series import DEFAULT_DAYS, MAX_DAYS, read_series
 
@@ -102,12 +110,12 @@ class SeriesQuery(RequestModel):
 class SeriesShape(ResponseModel):
     since: str
     timezone: str
-    flow: list[JsonObject]
-    throughput: list[JsonObject]
-    cycle_times: JsonObject
-    cycles: list[JsonObject]
-    spend: list[JsonObject]
-    turns: list[JsonObject]
+    flow: list[FlowDayShape]
+    throughput: list[ThroughputDayShape]
+    cycle_times: CycleTimesShape
+    cycles: Annotated[list[CycleShape], Field(description="Newest first.")]
+    spend: list[SpendDayShape]
+    turns: list[TurnsDayShape]
     finish_rate: float | None
 
 

@@ -20,6 +20,15 @@ from punchlist.storage.store import Transaction
 from punchlist.surfaces.web.api.dispatch import version_of
 from punchlist.surfaces.web.api.endpoint import ApiCall, ApiReply, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, RequiredReason, RequiredReasonBody, Text
+from punchlist.surfaces.web.api.work_shapes import (
+    CallShape,
+    ChangeShape,
+    ChatMessageShape,
+    MessageShape,
+    QuestionShape,
+    TodoRunShape,
+    TokensShape,
+)
 from punchlist.views.todo_detail import detail_json, read_detail
 from punchlist.views.todo_evidence import read_todo_evidence
 from punchlist.views.todo_history import read_history
@@ -56,16 +65,32 @@ class TodoListShape(ResponseModel):
     next_cursor: str | None = None
 
 
+class ClaimShape(ResponseModel):
+    holder: str
+    fence: int
+    until: str
+
+
+class CostsShape(ResponseModel):
+    runs: int
+    usage: TokensShape
+    cost: Annotated[float, Field(description="In dollars.")]
+    seconds: float
+    tool_calls: int
+    evidence: list[CallShape]
+    evidence_cursor: Annotated[str | None, Field(description="For getTodoEvidence: the calls before these.")] = None
+
+
 class TodoDetailShape(TodoShape):
     mission_slug: str
     pillar_slug: str
     conversation_id: str
-    claim: JsonObject | None
-    questions: list[JsonObject]
-    runs: list[JsonObject]
-    costs: JsonObject
-    history: list[JsonObject]
-    messages: list[JsonObject]
+    claim: ClaimShape | None
+    questions: list[QuestionShape]
+    runs: list[TodoRunShape]
+    costs: CostsShape
+    history: list[ChangeShape]
+    messages: list[MessageShape]
 
 
 class TodoQuery(RequestModel):
@@ -157,7 +182,7 @@ class HistoryQuery(RequestModel):
 
 
 class HistoryShape(ResponseModel):
-    items: list[JsonObject]
+    items: list[ChangeShape]
 
 
 class WorkQuery(RequestModel):
@@ -165,8 +190,13 @@ class WorkQuery(RequestModel):
     cursor: Cursor = None
 
 
-class WorkShape(ResponseModel):
-    items: list[JsonObject]
+class EvidenceShape(ResponseModel):
+    items: list[CallShape]
+    next_cursor: str | None = None
+
+
+class TodoTranscriptShape(ResponseModel):
+    items: list[ChatMessageShape]
     next_cursor: str | None = None
 
 
@@ -302,11 +332,11 @@ ENDPOINTS = [
     Endpoint("GET", "/todos/{id}/history", "getTodoHistory", "Its changes.", _history, HistoryShape, HistoryQuery),
     Endpoint(
         "GET", "/todos/{id}/evidence", "getTodoEvidence", "Its tool calls, newest page first.",
-        _evidence, WorkShape, WorkQuery,
+        _evidence, EvidenceShape, WorkQuery,
     ),
     Endpoint(
         "GET", "/todos/{id}/transcript", "getTodoTranscript", "Messages of all rounds of work on a todo, by time.",
-        _transcript, WorkShape, WorkQuery,
+        _transcript, TodoTranscriptShape, WorkQuery,
     ),
     _action("promote", "Move a todo from the backlog to the active list."),
     _action("demote", "Move a todo back to the backlog."),

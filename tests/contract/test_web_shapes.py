@@ -19,6 +19,7 @@ from punchlist.missions.todos.edits import EditedFields
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.models.model import ModelRequest, Reply
 from punchlist.surfaces.web.api import work_shapes
+from punchlist.surfaces.web.api.endpoint import ResponseModel
 from punchlist.surfaces.web.api.routes import ENDPOINTS
 from punchlist.toolcalls.policy import Mode
 
@@ -99,6 +100,6 @@ def test_models_of_work_name_every_field(office: Office, database: str) -> None:
         read("/missions/{slug}/series", f"/missions/{slug}/series", "?days=366")
         assert read("/search", "/search", "?q=deploy")["items"]
     # The others need messages outside chats, prices and ended turns.
-    assert {each.__name__ for each in WORK - seen - {work_shapes.ResponseModel}} <= {
+    assert {each.__name__ for each in WORK - seen - {ResponseModel}} <= {
         "MessageShape", "SpendDayShape", "TurnsDayShape",
     }  # fmt: skip

@@ -124,7 +124,7 @@ def test_inline_leaves_a_clean_transcript_in_the_scrollback(project: Path, envir
         terminal.send("and then")
         terminal.until("? and then")
         terminal.send("\r")
-        terminal.until("Queued as number 1. A question waits: type yes, no or always.")
+        terminal.until("Queued as number 1. A question waits: type yes, no, always or edit.")
         terminal.answer("yes\r")
         terminal.until("Second answer.")
         terminal.send("\x03")
@@ -139,6 +139,30 @@ def test_inline_leaves_a_clean_transcript_in_the_scrollback(project: Path, envir
     places = [next(place for place, line in enumerate(shown) if line.startswith(words)) for words in order]
     assert places == sorted(places)
     assert not any("tokens" in line for line in shown), "nothing of the live area is left"
+
+
+@pytest.mark.spec("S4", "X13")
+@pytest.mark.parametrize("mode", ["--plain", "--inline"])
+def test_arguments_are_edited_and_asked_about_again(project: Path, environment: dict[str, str], mode: str) -> None:
+    editor = project / "editor.sh"
+    editor.write_text("#!/bin/sh\nsed -i 's/hello/changed/' \"$1\"\n")
+    editor.chmod(0o755)
+    end = "\n" if mode == "--plain" else "\r"
+    with chat(project, {**environment, "EDITOR": str(editor)}, mode, "Do it.") as terminal:
+        terminal.until("edit: change the arguments")
+        edit = 'edit {"command": "echo changed"}' if mode == "--plain" else "edit"
+        terminal.answer(edit + end)
+        terminal.until("command: echo changed")
+        terminal.answer("yes" + end)
+        terminal.until("edited by")
+        terminal.until("All done.")
+        if mode == "--plain":
+            terminal.send("/quit\n")
+        else:
+            terminal.send("\x03")
+            terminal.until("Press Ctrl+C again")
+            terminal.send("\x03")
+    assert any("echo changed" in line and "edited by" in line for line in terminal.screen)
 
 
 @pytest.mark.spec("X13")

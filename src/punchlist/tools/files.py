@@ -250,6 +250,8 @@ def _nearest(text: str, piece: str) -> str:
 
 
 def _diff(before: str, after: str, name: str) -> str:
+    if before == after:
+        return f"{name}: nothing changes; it has this content already."
     old, new = _rows(before), _rows(after)
     # Identical lines at both ends are skipped, so that the diff of a small change in a long file is fast.
     skipped = max(_common_prefix(old, new) - _CONTEXT, 0)

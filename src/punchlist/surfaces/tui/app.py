@@ -232,7 +232,8 @@ class PunchlistApp(TerminalApp):
 
     def _edit_arguments(self, panel: ApprovalPanel, approval: PendingApproval) -> None:
         """Edit the arguments in `$EDITOR`, or in a dialog where it cannot be started, and ask about the edited call."""
-        from punchlist.surfaces.tui.dialogs import ArgumentsDialog, parse_arguments
+        from punchlist.surfaces.tui.arguments_text import parse_arguments
+        from punchlist.surfaces.tui.dialogs import ArgumentsDialog
         from punchlist.surfaces.tui.external_editor import edit_text, lent_terminal
 
         text = json.dumps(dict(approval.arguments), indent=2, ensure_ascii=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
+from punchlist.surfaces.tui.arguments_text import parse_arguments
 from punchlist.surfaces.tui.display_text import assemble, block, line
 
 _BOX = """
@@ -153,14 +153,3 @@ class ArgumentsDialog(ModalScreen[dict[str, Any] | None]):
             self.query_one("#problem", Static).update(Content.styled(problem, "$failed"))
         else:
             self.dismiss(arguments)
-
-
-def parse_arguments(text: str) -> tuple[dict[str, Any] | None, str]:
-    """The arguments, or None and what is wrong with them."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return None, f"This is not JSON ({error})."
-    if not isinstance(found, dict):
-        return None, "The arguments must be a JSON object."
-    return found, ""

@@ -133,7 +133,8 @@ def _call(entry: CallEntry, width: int, expanded: bool, now: float | None) -> li
         lines += call_body(entry, room)
     elif entry.status == "executing":
         lines += _output(entry.output[-LIVE_CHARACTERS:], room, last=LIVE_LINES)
-    elif entry.status == "error":
+    elif entry.status == "error" or (entry.status == "cancelled" and line(entry.output) not in lines[0].plain):
+        # The reason of a denial is read in full.
         lines += _output(shortened(entry.output, FAILED_LINES), room)
     return [content.pad_left(indent) for content in lines] if indent else lines
 

@@ -10,6 +10,7 @@ from punchlist.surfaces.tui.screen_state import PendingApproval
 
 _YES: Final = ("y", "yes")
 _NO: Final = ("n", "no", "d", "deny")
+_EDIT: Final = ("e", "edit")
 _ALWAYS: Final[Mapping[str, str]] = {"a": "tool", "always": "tool", "p": "prefix", "prefix": "prefix", "s": "server"}
 QUIET_SECONDS: Final = 0.5
 """A line that arrives sooner after a question was typed before it could be read."""
@@ -20,6 +21,8 @@ class WordAnswer:
     answer: str
     """A key of `backend.OUTCOMES`."""
     reason: str = ""
+    arguments: str = ""
+    """JSON after `edit`; empty to be asked for it."""
 
 
 def parse_yes_no(text: str) -> bool | None:
@@ -28,11 +31,13 @@ def parse_yes_no(text: str) -> bool | None:
 
 
 def parse_answer(text: str, approval: PendingApproval) -> WordAnswer | None:
-    """`yes`, `always`, `prefix`, `no`, `no REASON`; None if the text is no answer."""
+    """`yes`, `always`, `prefix`, `no`, `no REASON`, `edit`, `edit JSON`; None if the text is no answer."""
     word, _, rest = text.strip().partition(" ")
     word = word.lower().rstrip(",.:")
     if word in _NO:
         return WordAnswer("deny", rest.strip())
+    if word in _EDIT and (not rest.strip() or rest.strip().startswith("{")):
+        return WordAnswer("edit", arguments=rest.strip())
     if rest:
         return None
     if word in _YES:
@@ -48,3 +53,4 @@ def answer_choices(approval: PendingApproval) -> Iterator[str]:
         if name in approval.always:
             yield f"{word}: always allow {approval.always[name]}"
     yield "no, or no and a reason: deny it"
+    yield "edit: change the arguments; you are asked again before anything runs"

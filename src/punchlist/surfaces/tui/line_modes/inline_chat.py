@@ -26,7 +26,7 @@ from punchlist.surfaces.tui.completion import Completion, CompletionKind, token_
 from punchlist.surfaces.tui.composer_source import SessionSource
 from punchlist.surfaces.tui.display_text import assemble, block, cut, fold, hang, line
 from punchlist.surfaces.tui.entry_lines import entry_lines
-from punchlist.surfaces.tui.external_editor import edit_text
+from punchlist.surfaces.tui.external_editor import discard_typed_keys, edit_text
 from punchlist.surfaces.tui.line_modes.ansi_lines import ansi
 from punchlist.surfaces.tui.line_modes.answers import answer_choices
 from punchlist.surfaces.tui.line_modes.inline_screen import (
@@ -116,6 +116,7 @@ class InlineChat:
         self._ended = threading.Event()
         self._wake_read, self._wake_write = os.pipe()
         self._chat.on_notice = self._wake
+        self._chat.edit_text = self._edit_text
 
     def run(self, goal: str | None = None) -> None:
         """Until the person quits."""
@@ -247,15 +248,19 @@ class InlineChat:
             self._output.say("Press Ctrl+C again to quit. Esc interrupts the agent.")
 
     def _open_editor(self) -> None:
-        self._screen.clear()
-        text = self._pastes.expand(self._editor.text)
-        try:
-            edited = edit_text(text, os.environ, terminal=self._cooked_terminal)
-        except ConfigError as error:
-            self._output.say(str(error), MessageLevel.ERROR)
-            return
+        edited = self._edit_text(self._pastes.expand(self._editor.text), ".md")
         if edited is not None:
             self._editor.set(visible_block(edited))
+
+    def _edit_text(self, text: str, suffix: str = ".json") -> str | None:
+        self._screen.clear()
+        try:
+            edited = edit_text(text, os.environ, suffix=suffix, terminal=self._cooked_terminal)
+        except ConfigError as error:
+            self._output.say(str(error), MessageLevel.ERROR)
+            return None
+        discard_typed_keys()
+        return edited
 
     # --- completion -----------------------------------------------------------------------------------------------
 

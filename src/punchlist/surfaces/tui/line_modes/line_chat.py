@@ -6,6 +6,7 @@ that take long, such as starting a turn, run in others and report through `notic
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -15,6 +16,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from punchlist.errors import PunchlistError
+from punchlist.surfaces.tui.approval_lines import edited_approval
+from punchlist.surfaces.tui.arguments_text import parse_arguments
 from punchlist.surfaces.tui.line_modes.answers import QUIET_SECONDS, parse_answer, parse_yes_no
 from punchlist.surfaces.tui.line_modes.chat_feed import ChatFeed, FeedUpdate
 from punchlist.surfaces.tui.line_modes.dialog_text import dialog_text
@@ -45,7 +48,7 @@ Question = ConfirmAction | ConfirmShellCommands
 
 GO_ON_SECONDS: Final = 1.0
 LATE_SECONDS: Final = 60.0
-QUESTION_WAITS: Final = "A question waits: type yes, no or always."
+QUESTION_WAITS: Final = "A question waits: type yes, no, always or edit."
 NO_QUESTION: Final = "No question waits any more, so nothing was sent. Write it in other words to send it."
 
 
@@ -70,6 +73,8 @@ class LineChat:
         """What other threads have to say."""
         self.on_notice: Callable[[], None] = lambda: None
         """Wakes the reader of `notices`."""
+        self.edit_text: Callable[[str], str | None] = lambda _: None
+        """Edits a text in the person's editor; None where there is none."""
         self._output = output
         self._monotonic = monotonic
         self._feed = ChatFeed(backend, session)
@@ -155,6 +160,9 @@ class LineChat:
             if typed_at - self._asked_at < QUIET_SECONDS:
                 self._output.say("That was typed before the question could be read. Please answer again.")
                 return
+            if answer.answer == "edit":
+                self._edit(self._asked, answer.arguments)
+                return
             asked, self._asked = self._asked, None
             self.backend.answer_approval(asked, answer.answer, reason=answer.reason)
             self._output.say("Denied." if answer.answer == "deny" else "Allowed.")
@@ -166,6 +174,22 @@ class LineChat:
             self._run(text, self._context())
         else:
             self.submit(text)
+
+    def _edit(self, asked: PendingApproval, written: str) -> None:
+        """Ask about the call with other arguments: those after `edit`, else those from the person's editor."""
+        before = json.dumps(dict(asked.arguments), ensure_ascii=False)
+        if not written:
+            edited = self.edit_text(json.dumps(dict(asked.arguments), indent=2, ensure_ascii=False))
+            if edited is None:
+                self._output.say(f"Type edit and the new arguments as JSON. They are now:\nedit {before}")
+                return
+            written = edited
+        arguments, problem = parse_arguments(written)
+        if arguments is None:
+            self._output.say(problem, MessageLevel.ERROR)
+            return
+        self._asked, self._asked_at = edited_approval(asked, arguments), self._monotonic()
+        self._output.ask_approval(self._asked)
 
     def _answered_late(self, text: str) -> bool:
         """Whether the text reads as the answer to the last question, which ended within `LATE_SECONDS`."""

@@ -134,7 +134,7 @@ async def test_a_person_queues_edits_interrupts_and_resumes(services: Services, 
         assert len(queue.pending(SESSION)) == 3
     # The process goes on with nothing: the list is as it was, and a new instance shows it.
     async with opened(services, model) as stage:
-        await stage.until(lambda: "▶ 1 Write notes" in stage.text and "3 third" in stage.text)
+        await stage.until(lambda: "◇ 1 Write notes" in stage.text and "3 third" in stage.text)
 
 
 @pytest.mark.spec("W10")

@@ -12,7 +12,9 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.events import Actor, Role
 from punchlist.plan.validation import parse_items
 from punchlist.surfaces.tui.backend import Backend
+from punchlist.surfaces.tui.todo_lines import progress_line
 from punchlist.surfaces.tui.todo_panel import TodoPanel
+from punchlist.views.home import read_home
 
 pytestmark = pytest.mark.anyio
 PLAN = {"calls": [{"tool": "create_todo", "arguments": {"items": [{"title": "Write notes"}, {"title": "Run it"}]}}]}
@@ -70,3 +72,29 @@ async def test_a_person_takes_back_changes_of_a_plan(services: Services) -> None
         await stage.until(lambda: "○ 1 Read it" in stage.text)
         await stage.pilot.press("u")
         await stage.until(lambda: "no person has changed the plan" in stage.text.replace("\n", " "))
+
+
+@pytest.mark.spec("W9")
+def test_the_progress_leaves_out_what_was_cancelled_everywhere(services: Services) -> None:
+    scope = Backend(services).scope(SESSION)
+    services.todos.add(scope, ["A", "B", "C", "D"], reason="test")
+    services.todos.complete(scope, "1", reason="test")
+    services.todos.cancel(scope, "2")
+    todos = services.todos.list(scope)
+    assert todos.progress == (1, 3)
+    assert "1/3 (33%)" in progress_line(todos, 60).plain
+    [row] = read_home(services).working
+    assert (row.items.done, row.items.total, row.items.open) == (1, 3, 2)
+
+
+@pytest.mark.spec("W9", "T14")
+async def test_an_item_of_a_turn_that_has_ended_is_not_shown_as_running(services: Services) -> None:
+    agent = Scope(SESSION, Actor(Role.SUPERVISOR, "supervisor"))
+    turn = services.conversations.begin_turn(agent, reason="test")
+    scope = TurnScope(SESSION, agent.actor, turn.id)
+    created = services.plans.create(scope, parse_items([{"title": "Read it"}]), reason="test")
+    services.plans.start(scope, created.todos[0].id)
+    async with opened(services) as stage:
+        await stage.until(lambda: "▶ 1 Read it" in stage.text)
+        services.conversations.end_turn(agent, reason="cancelled")
+        await stage.until(lambda: "◇ 1 Read it" in stage.text)

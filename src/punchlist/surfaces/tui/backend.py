@@ -271,7 +271,12 @@ class Backend:
         with self.services.store.read() as tx:
             turns = [turn for turn in repository.open_turns(tx) if turn_state(turn) == "working"]
         sessions = list(dict.fromkeys(turn.conversation_id for turn in turns if self._is_ours(turn)))
-        lines = [f"Session {visible(id)} goes on running: punchlist chat -s {shlex.quote(id)}" for id in sessions]
+        waiting = {approval.session for approval in self.approvals()}
+        lines = [
+            f"Session {visible(id)} {'waits for you' if id in waiting else 'goes on running'}: "
+            f"punchlist chat -s {shlex.quote(id)}"
+            for id in sessions
+        ]
         more = [f"and {len(lines) - MAX_NAMED} more: punchlist sessions"] if len(lines) > MAX_NAMED else []
         return "\n".join([*lines[:MAX_NAMED], *more])
 

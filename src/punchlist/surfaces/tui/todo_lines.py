@@ -46,9 +46,13 @@ def list_headings(todos: TodoList, host: str, width: int) -> list[list[Content]]
     ]
 
 
-def todo_lines(item: NumberedTodo, width: int) -> list[Content]:
-    """An item: its sign, number and text, then its mark or what it waits for."""
-    sign, style = SIGNS.get(item.status, "?"), STYLES.get(item.status, "")
+def todo_lines(item: NumberedTodo, width: int, *, is_idle: bool = False) -> list[Content]:
+    """An item: its sign, number and text, then its mark or what it waits for.
+
+    `is_idle`: no turn is open, so an item in progress is one that was left.
+    """
+    state = "waiting" if is_idle and item.status == "in_progress" else item.status
+    sign, style = SIGNS.get(state, "?"), STYLES.get(state, "")
     head = assemble((f"{sign} ", style), (f"{item.number} ", "$quiet"))
     # The words of cancelled and dropped items say so already, next to the sign.
     text_style = {"completed": "$quiet", "cancelled": "$quiet strike", "in_progress": "bold"}.get(item.status, "")

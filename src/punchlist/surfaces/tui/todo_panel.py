@@ -92,6 +92,11 @@ class _Items(OptionList):
         self._act("undo")
 
 
+def _is_left(todos: TodoList, item: NumberedTodo) -> bool:
+    """Whether the item is of the plan of a turn that has ended: no agent works on it."""
+    return item.list == "plan" and todos.turn is not None and not todos.turn.open
+
+
 class TodoPanel(Vertical):
     DEFAULT_CSS = """
     TodoPanel { height: auto; border: round $border-blurred; padding: 0 1; background: $background; }
@@ -160,7 +165,10 @@ class TodoPanel(Vertical):
             self._added = None
         items.clear_options()
         items.add_options(
-            Option(Content("\n").join([*heading, *todo_lines(item, width)]), id=str(item.number))
+            Option(
+                Content("\n").join([*heading, *todo_lines(item, width, is_idle=_is_left(todos, item))]),
+                id=str(item.number),
+            )
             for item, heading in zip(todos.items, list_headings(todos, self._host, width), strict=True)
         )
         numbers = [item.number for item in todos.items]

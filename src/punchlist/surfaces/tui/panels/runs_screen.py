@@ -15,7 +15,7 @@ from punchlist.conversations.model import Scope
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
 from punchlist.surfaces.figures import age_of, format_age, format_count
-from punchlist.surfaces.tui.dialogs import LineDialog
+from punchlist.surfaces.tui.dialogs import ConfirmDialog, LineDialog
 from punchlist.surfaces.tui.display_text import assemble, line
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.panels.panel_screen import PanelScreen
@@ -90,8 +90,16 @@ class RunsScreen(PanelScreen[Sequence[Run]]):
             self.act(lambda: self.backend.services.runs.resume(self._scope(run), run.id, REASON), "Resumed.")
 
     def action_stop(self) -> None:
-        if (run := self._chosen) is not None:
-            self.act(lambda: self.backend.services.runs.stop(self._scope(run), run.id, REASON), "Stop requested.")
+        if (run := self._chosen) is None:
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                runs = self.backend.services.runs
+                self.act(lambda: runs.stop(self._scope(run), run.id, REASON), "Stop requested.")
+
+        question = f"Stop run {run.id[-8:]} ({run.kind.value})? Its work ends; a stopped run is not resumed."
+        self.app.push_screen(ConfirmDialog(question), answered)
 
     def action_redirect(self) -> None:
         if (run := self._chosen) is None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.contract.front import todo
 from tests.contract.rehearsing import Rehearse, Rehearsing, calls, claims, completes, plans, says
+from tests.contract.test_loop_hostile import resume
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
@@ -379,3 +380,23 @@ def test_an_item_that_cannot_wait_has_no_exit_to_a_person(rehearse: Rehearse, st
     for asked in fresh:
         assert "ask_person" not in {tool.name for tool in asked.tools}
         assert "ask_person" not in f"{asked.system}{asked.messages}"
+
+
+@pytest.mark.spec("V2", "T14")
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_resumed_turn_knows_what_was_changed_after_a_check(rehearse: Rehearse, tmp_path: Path, breaks: bool) -> None:
+    """The turn has waited after the change, or nothing has changed: then the check is not run again."""
+    made = planned(("Make f", "echo >> ../runs; test -f f"), ("Ask", None))
+    waits = calls(("wait_todo", {"todoId": 2, "for": {"person": "Which?"}}))
+    later = calls(runs("rm f")) if breaks else calls(LOOK)
+    scene = rehearse(
+        made,
+        *(calls(writes_file("f"), claims(0)), later, waits, says("I wait."), completes(1), says("Done.")),
+        *(calls(writes_file("f"), claims(0)), says("Repaired.")),
+    )
+    assert scene.run().reason is Reason.WAITING
+    (held,) = scene.runtime.plans.open_conditions("s")
+    scene.runtime.plans.resolve("s", held.condition.id, "red", Actor(Role.PERSON, "ann"))
+    assert resume(scene).reason is Reason.COMPLETED
+    assert (tmp_path / "workspace" / "f").exists()
+    assert len((tmp_path / "runs").read_text().splitlines()) == (3 if breaks else 1)

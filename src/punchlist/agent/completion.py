@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from punchlist.agent.checks import CheckRunner
+from punchlist.agent.definitions import DELEGATE
 from punchlist.agent.rechecks import PassedChecks
 from punchlist.agent.tool_execution import CHECK_SUFFIX, CallResults, ToolExecution
-from punchlist.agent.work_log import LIST_TOOLS, WorkLog
+from punchlist.agent.work_log import LIST_TOOLS, WorkLog, result_fields
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import one_line, quoted, visible_block, without_tags
-from punchlist.models.model import CallReturn, RequestedCall
+from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
 from punchlist.verification.model import NO_VERIFICATION, Check, CheckOutcome, CheckResult, EvidenceCall, Verification
 
 QUESTION: Final = (
@@ -179,6 +180,17 @@ class CompletionGate:
         # A call that failed may have changed something, too.
         if any(call.id in answered and self._execution.may_change_files(call) for call in calls):
             self._passed.changed()
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        """Count the changes of a turn that is resumed, and which items were completed after which of them."""
+        calls = {call.id: call for message in messages if isinstance(message, Reply) for call in message.calls}
+        for message in messages:
+            if not isinstance(message, CallReturn) or (call := calls.get(message.call_id)) is None:
+                continue
+            if call.tool == DELEGATE or self._execution.may_change_files(call):
+                self._passed.changed()
+            elif call.tool == "complete_todo" and isinstance(id := result_fields(message.text).get("id"), str):
+                self._passed.add(id)
 
     async def recheck(self, signal: CancelSignal) -> list[str]:
         """Run the checks again that have passed before the last change, before the turn ends as completed.

@@ -173,8 +173,10 @@ class Turn:
         self._context.restore(before.messages, before.compactions)
         self._budget.restore(before.usage, self._deps.model.info.cost(before.usage) or 0.0)
         self._work.restore(before.messages)
-        # What was changed since a check has passed is unknown.
-        self._deps.request.passed.changed()
+        self._deps.gate.restore(before.messages)
+        if self._deps.request.driven is not None:
+            # What the attempts at its items have changed is unknown.
+            self._deps.request.passed.changed()
         if self._deps.request.item is not None:
             self._deps.request.item.restore(before.messages)
         for message in before.messages:

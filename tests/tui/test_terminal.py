@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import Callable
+from contextlib import suppress
 from fcntl import ioctl
 from pathlib import Path
 from time import monotonic
@@ -41,8 +42,8 @@ class Terminal:
         )
         os.close(slave)
 
-    def until(self, condition: Callable[[str], bool]) -> None:
-        end = monotonic() + SECONDS
+    def until(self, condition: Callable[[str], bool], seconds: float = SECONDS) -> None:
+        end = monotonic() + seconds
         while not condition("\n".join(self.screen.display)):
             assert monotonic() < end, "\n".join(self.screen.display)
             if select.select([self._master], [], [], 0.1)[0]:
@@ -107,4 +108,31 @@ def test_bare_punchlist_uses_the_model_of_the_environment_and_names_what_goes_on
         [turn] = repository.open_turns(tx)
     Backend(services).interrupt(turn.conversation_id)
     services.close()
+    terminal.kill()
+
+
+@pytest.mark.spec("S4")
+def test_arguments_are_edited_in_the_editor_and_asked_about_again(project: Path, environment: dict[str, str]) -> None:
+    model = rehearsal(
+        project, {"calls": [{"tool": "run_command", "arguments": {"command": "echo hello > made"}}]}, {"text": "Done."}
+    )
+    editor = project / "editor.sh"
+    editor.write_text("#!/bin/sh\nsed -i 's/hello/changed/' \"$1\"\n")
+    editor.chmod(0o755)
+    command = [sys.executable, "-m", "punchlist", "chat", "--model", model, "Make it."]
+    terminal = Terminal(command, project, {**environment, "EDITOR": str(editor)})
+    terminal.until(lambda text: "y once" in text)
+    # Until the question can be answered.
+    while "will run as edited" not in "\n".join(terminal.screen.display):
+        terminal.type("e")
+        with suppress(AssertionError):
+            terminal.until(lambda text: "will run as edited" in text, 3)
+    assert not (project / "made").exists()
+    terminal.until(lambda text: "echo changed" in text and "y once" in text)
+    while not (project / "made").exists():
+        terminal.type("y")
+        with suppress(AssertionError):
+            terminal.until(lambda text: "Done." in text, 3)
+    terminal.until(lambda text: "Done." in text and "edited by" in text)
+    assert (project / "made").read_text() == "changed\n"
     terminal.kill()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from time import monotonic
 from typing import Final
 
@@ -16,9 +15,8 @@ from punchlist.agent.answer import (
     fits,
     is_call_as_text,
     may_report,
-    report_request,
 )
-from punchlist.agent.budget import RequestEstimate, TurnProgress
+from punchlist.agent.budget import TurnProgress
 from punchlist.agent.context import state_text
 from punchlist.agent.continuation import (
     ANNOUNCED_ONLY,
@@ -38,35 +36,29 @@ from punchlist.agent.continuation import (
 from punchlist.agent.definitions import CHECKLIST_TOOL
 from punchlist.agent.events import (
     AgentEvent,
-    ContextCompacted,
     Continued,
     ListChanged,
     NoteAdded,
-    ReplyReceived,
-    TextDelta,
     TurnEnded,
 )
 from punchlist.agent.item_task import ASK_PERSON
 from punchlist.agent.list_state import ListState
 from punchlist.agent.message_kinds import CONTINUATION, FINAL, REMINDER, RESUMED, TEXT
+from punchlist.agent.model_requests import ModelRequests
 from punchlist.agent.named_files import files_text, named_files
 from punchlist.agent.prompts import reminder
 from punchlist.agent.resume import RestoredTurn, original_request, restore
 from punchlist.agent.transcript import LOOP_KINDS
 from punchlist.agent.turn_model import TurnDeps, TurnResult
 from punchlist.errors import PunchlistError
-from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled, sleep_unless_cancelled
-from punchlist.kernel.ids import new_id
-from punchlist.kernel.text import one_line, visible, visible_block
+from punchlist.kernel.cancellation import CancelSignal, sleep_unless_cancelled
+from punchlist.kernel.text import one_line, visible
 from punchlist.kernel.token_estimate import CHARACTERS_PER_TOKEN, estimated_tokens
 from punchlist.models.model import (
     CallReturn,
     FinishReason,
-    ModelBusy,
-    ModelError,
     Reply,
     RequestedCall,
-    RequestTooLong,
     Usage,
     UserText,
 )
@@ -77,8 +69,6 @@ CUT_OFF: Final = {
     FinishReason.ERROR: "the model ended its reply with an error",
 }
 MAX_PAUSE: Final = 60.0
-MAX_FAILURE_LENGTH: Final = 10_000
-"""Of a provider's error."""
 OVERTIME: Final = "the time limit of the turn is reached"
 
 
@@ -102,8 +92,6 @@ class Turn:
         self._started_at = monotonic()
         self._progress = TurnProgress(deps.work)
         self._failure: str | None = None
-        self._model_busy = False
-        self._interrupted = False
         self._pending_approvals: Sequence[str] = ()
         self._lists = ListState()
         self._work = deps.work
@@ -112,7 +100,7 @@ class Turn:
         self._empty_replies = 0
         self._told_to_act = False
         """The model has been told once that it only announced its work."""
-        self._next = RequestEstimate(deps.model, deps.context)
+        self._requests = ModelRequests(deps, self._signal, self._emit)
         self._tried_fresh: frozenset[str] = frozenset()
         self._restored: RestoredTurn | None = None
         self._reopened = ""
@@ -182,7 +170,7 @@ class Turn:
         for message in before.messages:
             if isinstance(message, Reply):
                 self._add_to_answer(message)
-                self._next.replied(message)
+                self._requests.next.replied(message)
             elif isinstance(message, UserText):
                 self._told_to_act |= message.text == ANNOUNCED_ONLY
         if self._deps.judge is not None:
@@ -216,7 +204,7 @@ class Turn:
         message = UserText(text, from_person=kind not in LOOP_KINDS)
         await self._deps.log.save_message(message, kind)
         self._context.add(message)
-        self._next.added(estimated_tokens(text))
+        self._requests.next.added(estimated_tokens(text))
 
     # --- the model ----------------------------------------------------------------------------------------
 
@@ -229,53 +217,14 @@ class Turn:
         first_reminder = await self._remind()
         warning = limit_warning(self._progress.counters, self._agent.limits, bool(self._lists.open))
         state = state_text(self._lists.text, first_reminder or warning or "")
-        await self._compact(state)
-        log = self._deps.log
-        try:
-            reply = await self._request(state)
-        except ModelError as error:
-            # Written by the provider: it may contain characters that cannot be stored.
-            self._failure = visible_block(str(error)[:MAX_FAILURE_LENGTH])
-            self._model_busy = isinstance(error, ModelBusy)
-            await log.save_failure(self._failure)
-            return Reply(finish=FinishReason.ERROR)
+        reply = await self._requests.ask(state)
         if reply is None:
-            self._interrupted = True
-            await log.save_failure(self._signal.reason or "")
-            return Reply()
-        calls = tuple([RequestedCall(new_id(), call.tool, call.arguments) for call in reply.calls])
-        reply = replace(reply, calls=calls)
+            self._failure = self._requests.failure
+            return Reply(finish=FinishReason.ERROR) if self._failure else Reply()
         self._failure = CUT_OFF.get(reply.finish)
-        self._count(reply)
-        cost = self._deps.model.info.cost(reply.usage)
-        await log.save_reply(reply, cost)
-        self._context.add(reply)
-        self._emit(ReplyReceived(self._agent.name, self._deps.turn_id, reply.text, len(reply.calls), reply.usage, cost))
+        self._add_to_answer(reply)
+        self._progress.replied()
         return reply
-
-    async def _request(self, state: str) -> Reply | None:
-        """Send the request; once more with a shorter context if it is longer than the model takes."""
-        log, model = self._deps.log, self._deps.model
-        for last in (False, True):
-            request = self._context.request(state)
-            log.request_sent(model.name, request, state)
-            try:
-                return await run_unless_cancelled(self._signal, model.ask(request, self._on_text))
-            except RequestTooLong:
-                if last or not await self._compact(state, refused=True):
-                    raise
-        raise AssertionError("the second request is the last one")
-
-    async def _compact(self, state: str, *, refused: bool = False) -> bool:
-        """Replace older messages by a summary if the next request would fill too much of the context window (C7), or
-        if the model has refused it as too long."""
-        if (done := self._context.compact(state, refused=refused)) is None:
-            return False
-        self._next.compacted(done.after_tokens)
-        await self._deps.log.save_compaction(done.text)
-        names = self._agent.name, self._deps.turn_id
-        self._emit(ContextCompacted(*names, done.before_tokens, done.after_tokens, done.messages))
-        return True
 
     async def _remind(self) -> str:
         """Add a reminder if one is due. The first one of a session is part of the state, so that it does not stay."""
@@ -298,12 +247,6 @@ class Turn:
             return text
         await self._add_message(text, REMINDER)
         return ""
-
-    def _count(self, reply: Reply) -> None:
-        self._add_to_answer(reply)
-        self._budget.charge(reply.usage, self._deps.model.info.cost(reply.usage) or 0.0)
-        self._next.replied(reply)
-        self._progress.replied()
 
     def _add_to_answer(self, reply: Reply) -> None:
         is_call = not reply.calls and is_call_as_text(reply.text, self._deps.tools)
@@ -362,7 +305,7 @@ class Turn:
         before = self._context.length
         self._context.add(*results)
         # The context shortens results that are too long for the window.
-        self._next.added((self._context.length - before) // CHARACTERS_PER_TOKEN)
+        self._requests.next.added((self._context.length - before) // CHARACTERS_PER_TOKEN)
 
     # --- the decision and its effects ---------------------------------------------------------------------
 
@@ -389,7 +332,8 @@ class Turn:
             message_pending=self._message is not None,
             announced=not reply.calls and not self._told_to_act and bool(self._deps.tools) and announces(reply.text),
             # A reply that arrived in time and leaves nothing to do completes the turn.
-            timed_out=self._signal.reason == OVERTIME and bool(self._interrupted or reply.calls or self._lists.open),
+            timed_out=self._signal.reason == OVERTIME
+            and bool(self._requests.interrupted or reply.calls or self._lists.open),
             failure=self._failure,
             pending_approvals=self._pending_approvals,
             has_goal=self._deps.judge is not None,
@@ -399,7 +343,7 @@ class Turn:
 
     def _count_next(self) -> None:
         """Bring the counters up to date, with an estimate of the next request."""
-        counters = self._next.counted(self._progress.counters, state_text(self._lists.text))
+        counters = self._requests.next.counted(self._progress.counters, state_text(self._lists.text))
         limits = self._agent.limits
         self._progress.counters = counters._replace(
             tokens=self._budget.usage.total,
@@ -474,7 +418,7 @@ class Turn:
     async def report(self, reason: Reason, why: str) -> None:
         """After a limit, one last call without tools, so that the model can report (T9)."""
         if self._signal.is_set or not may_report(
-            reason, self._progress.counters, self._agent.limits, self._interrupted
+            reason, self._progress.counters, self._agent.limits, self._requests.interrupted
         ):
             return
         await self.answer(final_prompt(why))
@@ -488,31 +432,18 @@ class Turn:
             self._answer = AnswerText(fallback)
             self._count_next()
             tokens = estimated_tokens(self._context.system + self.goal + prompt)
-            if not fits(self._next.small(self._progress.counters, tokens), self._agent.limits):
+            if not fits(self._requests.next.small(self._progress.counters, tokens), self._agent.limits):
                 return
         await self._add_message(prompt, FINAL)
-        log, model = self._deps.log, self._deps.model
-        state = state_text(self._lists.text) if fallback is None else ""
-        request = report_request(self._context.request(state))
-        if fallback is not None:
-            request = replace(request, messages=[UserText(self.goal), UserText(prompt)])
-        log.request_sent(model.name, request, state)
-        try:
-            reply = await run_unless_cancelled(self._signal, model.ask(request, self._on_text))
-        except ModelError as error:
-            await log.save_failure(visible_block(str(error)[:MAX_FAILURE_LENGTH]))
-            return
+        if fallback is None:
+            reply = await self._requests.report(state_text(self._lists.text))
+        else:
+            reply = await self._requests.report("", [UserText(self.goal), UserText(prompt)])
         if reply is None:
-            await log.save_failure(self._signal.reason or "")
             return
-        reply = Reply(reply.text, (), reply.finish, reply.usage)
         if fallback is not None and reply.text.strip():
             self._answer = AnswerText()
         self._answer.add(reply)
-        cost = model.info.cost(reply.usage)
-        self._budget.charge(reply.usage, cost or 0.0)
-        await log.save_reply(reply, cost)
-        self._emit(ReplyReceived(self._agent.name, self._deps.turn_id, reply.text, 0, reply.usage, cost))
 
     async def suspend(self, on: Sequence[str]) -> TurnResult:
         """End this run of the turn; the turn stays open and can be resumed."""
@@ -552,7 +483,7 @@ class Turn:
             self._lists.items,
             None if self._deps.model.info.cost(Usage()) is None else self._budget.cost,
             self._work.all_work,
-            self._model_busy and reason is Reason.ERROR,
+            self._requests.busy and reason is Reason.ERROR,
         )
         self._emit(TurnEnded(self._agent.name, self._deps.turn_id, result))
         return result
@@ -562,9 +493,6 @@ class Turn:
     def _emit(self, event: AgentEvent) -> None:
         if self._deps.on_event is not None:
             self._deps.on_event(event)
-
-    def _on_text(self, text: str) -> None:
-        self._emit(TextDelta(self._agent.name, self._deps.turn_id, text))
 
     def note(self, text: str) -> None:
         self._emit(NoteAdded(self._agent.name, self._deps.turn_id, text))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import unescape
 
 import pytest
-from tests.contract.missions import BUILD, FILE, SLUG
+from tests.contract.missions import BUILD, FILE, ONBOARDING, SLUG
 from tests.contract.web import API, WebSite, opened
 
 from punchlist.conversations.model import Scope, TurnScope
@@ -28,10 +29,17 @@ def site(database: str) -> Iterator[WebSite]:
 
 
 def form_of(page: str, action: str) -> dict[str, str]:
-    """The fields of a form as a browser would send them."""
+    """The fields of a form as a browser would send them. Of several checked boxes with one name, the last."""
     (form,) = re.findall(rf'<form[^>]*action="{re.escape(action)}".*?</form>', page, re.DOTALL)
-    fields = dict(re.findall(r'<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"', form))
+    inputs = re.findall(r"<input[^>]*>", form)
+    sent = [each for each in inputs if 'type="checkbox"' not in each or re.search(r"\bchecked\b", each)]
+    fields = dict(found for each in sent for found in re.findall(r'name="([^"]+)"[^>]*value="([^"]*)"', each))
     fields |= dict(re.findall(r'<textarea[^>]*name="([^"]+)"[^>]*>([^<]*)</textarea>', form))
+    for name, options in re.findall(r'<select[^>]*name="([^"]+)"[^>]*>(.*?)</select>', form, re.DOTALL):
+        every = re.findall(r'<option(?: value="([^"]*)")?\s*(selected)?\s*>([^<]*)', options)
+        chosen = [option for option in every if option[1]] or every[:1]
+        for value, _, text in chosen:
+            fields[name] = value or ("" if "value" in options else text)
     return {name: unescape(value).replace("\n", "\r\n") for name, value in fields.items()}
 
 
@@ -57,6 +65,177 @@ def test_an_edit_neither_overwrites_nor_repeats_what_others_wrote_meanwhile(site
     assert post(title="Profile the build") == "Changed: title."
     stored = site.services.mission_todos.get(todo.id)
     assert (stored.title, stored.description) == ("Profile the build", "Another text")
+
+
+# --- check, also affects, part of ---------------------------------------------------------------------------
+
+
+def _told(site: WebSite, path: str, form: Mapping[str, str | list[str]]) -> str:
+    told = site.http.post(path, data=form, headers={"Accept": "application/json"}).json()
+    return str(told.get("detail") or told.get("message"))
+
+
+def _mission(site: WebSite) -> str:
+    """A mission from the file; returns the CSRF token."""
+    csrf = str(site.http.get(f"{API}/me").json()["csrf"])
+    site.http.post(f"{API}/missions", json=FILE, headers={"X-CSRF-Token": csrf})
+    return csrf
+
+
+CHECKS: list[tuple[dict[str, str], dict[str, object]]] = [
+    ({"check.kind": "name", "check.name": "tests"}, {"name": "tests"}),
+    (
+        {"check.kind": "metric", "check.metric": "local-build-time", "check.bound": "atMost", "check.limit": "59.5"},
+        {"metric": "local-build-time", "atMost": 59.5},
+    ),
+    (
+        {"check.kind": "metric", "check.metric": "cache-hit-rate", "check.bound": "atLeast", "check.limit": "-3"},
+        {"metric": "cache-hit-rate", "atLeast": -3},
+    ),
+    ({"check.kind": "file", "check.file": "docs/a b.md"}, {"file": "docs/a b.md"}),
+    (
+        {"check.kind": "file", "check.file": "b.md", "check.contains": 'Done & "well"'},
+        {"file": "b.md", "contains": 'Done & "well"'},
+    ),
+    (
+        {"check.kind": "command", "check.command": "grep -q 'two words' \"a'b\""},
+        {"command": ["grep", "-q", "two words", "a'b"]},
+    ),
+]
+
+
+@pytest.mark.spec("M5", "M15")
+@pytest.mark.parametrize(("fields", "check"), CHECKS)
+def test_each_kind_of_check_is_set_kept_and_removed_by_the_form(
+    site: WebSite, fields: dict[str, str], check: dict[str, object]
+) -> None:
+    _mission(site)
+    todo = site.services.mission_todos.create(ADA, SLUG, NewMissionTodo(BUILD, "Profile")).todo
+    page, action = f"/todos/{todo.id}", f"/todos/{todo.id}/edit"
+
+    def post(**given: str) -> str:
+        return _told(site, action, {**form_of(site.http.get(page).text, action), "reason": "why", **given})
+
+    def stored() -> object:
+        text = site.services.mission_todos.get(todo.id).completion_check
+        return text and json.loads(text)
+
+    assert post() == "Nothing was changed."
+    assert post(**fields) == "Changed: check."
+    assert stored() == check
+    assert post(title="Profile it") == "Changed: title."
+    assert stored() == check
+    assert post(**{"check.kind": ""}) == "Changed: check."
+    assert stored() is None
+
+
+@pytest.mark.spec("M5", "M15")
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"check.kind": "metric", "check.limit": "fast"}, "check.limit: must be a number, got 'fast'"),
+        ({"check.kind": "metric"}, "check.limit: a metric needs a limit"),
+        ({"check.kind": "file"}, "check.file: name a file of the project"),
+        ({"check.kind": "file", "check.file": "/etc/passwd"}, "check.file: "),
+        ({"check.kind": "command"}, "check.command: write a command, such as make test"),
+        ({"check.kind": "command", "check.command": "echo 'half"}, "check.command: a quotation is not closed"),
+        ({"check.kind": "name", "check.name": "lost"}, "check.name: mission 'developer-experience' has no check"),
+        ({"check.kind": "oracle"}, "check.kind: choose what decides"),
+        ({"parentId": "lost"}, "parentId: "),
+        ({"alsoAffects": "lost"}, "alsoAffects[0]: mission 'developer-experience' has no pillar 'lost'"),
+    ],
+)
+def test_a_field_that_cannot_be_saved_is_named(site: WebSite, fields: dict[str, str], problem: str) -> None:
+    csrf = _mission(site)
+    todo = site.services.mission_todos.create(ADA, SLUG, NewMissionTodo(BUILD, "Profile")).todo
+    action = f"/todos/{todo.id}/edit"
+    form = form_of(site.http.get(f"/todos/{todo.id}").text, action)
+    assert _told(site, action, {**form, "reason": "why", **fields}).startswith(problem)
+    new = {
+        "csrf": csrf,
+        "title": "Another",
+        "pillar": BUILD,
+        "check.metric": "local-build-time",
+        "check.bound": "atMost",
+        **fields,
+    }
+    assert _told(site, f"/missions/{SLUG}/todos", new).startswith(problem)
+    assert [each.title for each in site.services.mission_todos.list(SLUG).items] == ["Profile"]
+
+
+@pytest.mark.spec("M5", "M15", "X12")
+def test_affected_pillars_parent_and_check_are_edited_without_lost_updates(site: WebSite) -> None:
+    _mission(site)
+    todos = site.services.mission_todos
+    parent = todos.create(ADA, SLUG, NewMissionTodo(BUILD, "Faster builds")).todo
+    other = todos.create(ADA, SLUG, NewMissionTodo(BUILD, "Cache")).todo
+    todo = todos.create(ADA, SLUG, NewMissionTodo(BUILD, "Profile")).todo
+    page, action = f"/todos/{todo.id}", f"/todos/{todo.id}/edit"
+    form = form_of(site.http.get(page).text, action)
+
+    def post(**given: str) -> str:
+        return _told(site, action, {**form, "reason": "why", **given})
+
+    assert post(alsoAffects=ONBOARDING, parentId=parent.id) == "Changed: also affects, part of."
+    stored = todos.get(todo.id)
+    assert (json.loads(stored.also_affects), stored.parent_id) == ([ONBOARDING], parent.id)
+    assert "also affects Onboarding" in site.http.get(page).text
+    # The form was shown before that: a second edit of the same fields would overwrite it.
+    assert "“part of” was changed by another person or an agent" in post(parentId=other.id)
+    todos.edit(ADA, SLUG, todo.id, {"check": {"name": "tests"}}, "meanwhile")
+    assert "“check” was changed by another" in post(**{"check.kind": "file", "check.file": "a.md"})
+    # Fields that it did not change keep what others wrote.
+    assert post(title="Profile it") == "Changed: title."
+    stored = todos.get(todo.id)
+    assert (json.loads(stored.also_affects), stored.parent_id) == ([ONBOARDING], parent.id)
+    form = form_of(site.http.get(page).text, action)
+    del form["alsoAffects"]
+    assert post(parentId="") == "Changed: also affects, part of."
+    stored = todos.get(todo.id)
+    assert (json.loads(stored.also_affects), stored.parent_id) == ([], None)
+
+
+@pytest.mark.spec("M5", "M15")
+def test_a_new_todo_has_every_field_of_the_api(site: WebSite) -> None:
+    csrf = _mission(site)
+    todos = site.services.mission_todos
+    parent = todos.create(ADA, SLUG, NewMissionTodo(BUILD, "Faster builds")).todo
+    page = site.http.get(f"/missions/{SLUG}/new").text
+    assert [f'value="{each}"' in page for each in (parent.id, ONBOARDING, "local-build-time")] == [True] * 3
+    form: dict[str, str | list[str]] = {
+        "csrf": csrf,
+        "title": "Profile",
+        "pillar": BUILD,
+        "labels": "slow, ci",
+        "parentId": parent.id,
+        # A pillar that is affected anyway is no second one.
+        "alsoAffects": [BUILD, ONBOARDING],
+        "check.kind": "file",
+        "check.file": "profile.md",
+    }
+    assert _told(site, f"/missions/{SLUG}/todos", form) == "Created “Profile” (pending)."
+    todo = next(each for each in todos.list(SLUG).items if each.title == "Profile")
+    assert (todo.label_names, json.loads(todo.also_affects), todo.parent_id) == (
+        ("slow", "ci"),
+        [ONBOARDING],
+        parent.id,
+    )
+    assert json.loads(todo.completion_check or "") == {"file": "profile.md"}
+
+
+@pytest.mark.spec("M5", "M15", "T3")
+def test_only_a_person_gives_a_command_by_the_form(database: str) -> None:
+    with opened(database) as site:
+        site.http.get(f"/login?code={Logins(site.services).new_code()}")
+        _mission(site)
+        todo = site.services.mission_todos.create(ADA, SLUG, NewMissionTodo(BUILD, "Profile")).todo
+        site.http.cookies.clear()
+        site.http.post("/login", data={"code": site.token("lead", Role.LEAD)})
+        action = f"/todos/{todo.id}/edit"
+        form = form_of(site.http.get(f"/todos/{todo.id}").text, action)
+        given = {**form, "reason": "why", "check.kind": "command", "check.command": "make test"}
+        assert "only a person may give a todo its own command" in _told(site, action, given)
+        assert site.services.mission_todos.get(todo.id).completion_check is None
 
 
 @pytest.mark.spec("M15")

@@ -16,6 +16,7 @@ from punchlist.surfaces.web.pages.formats import deadline_state
 from punchlist.surfaces.web.pages.inbox_items import request_card
 from punchlist.surfaces.web.pages.moves import moves_from
 from punchlist.surfaces.web.pages.page import Page, PageRequest
+from punchlist.surfaces.web.pages.todo_choices import todo_choices
 from punchlist.surfaces.web.pages.todo_fields import editable_values, fingerprint
 from punchlist.surfaces.web.pages.todo_relations import relation_values
 from punchlist.views.todo_detail import TodoDetail, read_detail
@@ -89,6 +90,7 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
     detail = read_detail(services.store, services.mission_todos.find(None, todo_id).id)
     found = detail.todo
     cards = [request_card(services, item, now) for item in services.inbox.about_todo(found.id)]
+    relations = relation_values(services, detail)
     return {
         "todo": found,
         "mission": detail.mission,
@@ -117,7 +119,8 @@ def read(request: PageRequest, todo_id: str) -> dict[str, Any]:
         "history": detail.history,
         "more_history": f"/todos/{found.id}/history" if len(detail.history) == PAGE else None,
         "extra": detail.parts,
-        "relations": relation_values(services, detail),
+        "relations": relations,
+        "choices": todo_choices(services, detail, relations["others"]),
     }
 
 

@@ -12,9 +12,11 @@ from punchlist.missions.todos.bulk import change_todos
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.missions.todos.tool_updates import UpdateRequest, apply_update, parse_update
 from punchlist.surfaces.web.pages.chat import queue_message
+from punchlist.surfaces.web.pages.check_fields import posted_check
 from punchlist.surfaces.web.pages.page import Page, PageRequest, Redirect
 from punchlist.surfaces.web.pages.todo import open_run
-from punchlist.surfaces.web.pages.todo_fields import edited_values, label_of
+from punchlist.surfaces.web.pages.todo_choices import new_todo_choices
+from punchlist.surfaces.web.pages.todo_fields import edited_values, label_of, split_labels
 from punchlist.views.health import has_worker
 from punchlist.views.todo_detail import read_detail
 
@@ -33,6 +35,7 @@ def new_todo(request: PageRequest) -> Page:
         "templates": mission.config["templates"],
         "capacity": request.services.mission_todos.capacity(mission.slug),
         "given": {name: request.get(name) for name in ("pillar", "title")},
+        "choices": new_todo_choices(request.services, mission),
     }
     return Page("new_todo.html", "New todo", values, section=f"mission:{mission.slug}", mission=mission.slug)
 
@@ -45,6 +48,10 @@ def create_todo(request: PageRequest) -> Redirect:
         "missionSlug": slug,
         "pillarSlug": request.posted("pillar"),
         "targetStatus": "backlog" if request.posted("backlog") else None,
+        "labels": split_labels(request.posted("labels")),
+        "alsoAffects": list(request.form.get("alsoAffects", ())),
+        "parentId": request.posted("parentId") or None,
+        "check": posted_check(request),
     }
     mission, new = tool_arguments.parse_create(values)
     created = request.services.mission_todos.create(request.scope(), mission, new, reason="created on the page")

@@ -364,3 +364,15 @@ def test_a_person_edits_the_plan_and_the_checklist_of_a_session(site: WebSite) -
     assert "there is no action 'stat'" in change("stat", "1")
     assert "has no todo '9'" in change("done", "9")
     assert "place: must be a position" in change("move", "2", place="up")
+
+
+@pytest.mark.spec("M15")
+def test_runs_are_filtered_by_kind_status_and_todo(site: WebSite) -> None:
+    csrf = site.http.get(f"{API}/me").json()["csrf"]
+    site.http.post(f"{API}/missions", json=FILE, headers={"X-CSRF-Token": csrf})
+    chat = site.services.missions.get(SLUG).conversation_id
+    run = site.services.metrics.enqueue_collection(MissionScope(chat, ADA.actor), SLUG, [], reason="now")
+    for query, shown in (("", True), ("?kind=collect&status=queued", True), ("?kind=cycle", False), ("?todo=x", False)):
+        text = site.http.get(f"/runs{query}").text
+        assert (f"run-{run.id}" in text, "No such runs" in text) == (shown, not shown), query
+    assert "kind: must be one of" in site.http.get("/runs?kind=none").text

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from punchlist.errors import InvalidInput
 from punchlist.runs.lifecycle import OPEN, RunStatus
+from punchlist.runs.model import RunKind
 from punchlist.surfaces.web.pages import plots
 from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments
 from punchlist.surfaces.web.pages.names import agent_name
@@ -20,17 +21,29 @@ from punchlist.views.runs import read_runs
 
 PAGE: Final = 100
 _BINS: Final = 240
+_KINDS: Final = {
+    RunKind.EXECUTE.value: "Work on todos",
+    RunKind.CYCLE.value: "Planning cycles",
+    RunKind.PLAN.value: "Planning of a pillar",
+    RunKind.CHAT.value: "Answers in chats",
+    RunKind.DELEGATE.value: "Delegated work",
+    RunKind.COLLECT.value: "Collection of metrics",
+}
 
 
 def runs(request: PageRequest) -> Page:
     services, slug = request.services, request.parameters.get("mission")
-    status = request.get("status")
+    status, kind = request.get("status"), request.get("kind")
     if status and status not in list(RunStatus):
         raise InvalidInput(f"status: must be one of {', '.join(RunStatus)}")
+    if kind and kind not in list(RunKind):
+        raise InvalidInput(f"kind: must be one of {', '.join(RunKind)}")
     page = read_runs(
         services.store,
         mission=slug,
+        todo_id=request.get("todo") or None,
         status=RunStatus(status) if status else None,
+        kind=RunKind(kind) if kind else None,
         cursor=request.get("cursor") or None,
     )
     titles = RunTitles(services)
@@ -41,6 +54,9 @@ def runs(request: PageRequest) -> Page:
         "mission": services.missions.get(slug) if slug else None,
         "statuses": [each.value for each in RunStatus],
         "status": status,
+        "kinds": _KINDS,
+        "kind": kind,
+        "todo": request.get("todo"),
         "path": request.path,
         "next_page": request.link(cursor=page.cursor) if page.cursor else None,
     }

@@ -50,7 +50,7 @@ class Planner(ScriptedServer):
             self.asked.append(asked)
             said = asked.body["messages"]
             self.problems += problems(said)
-            if "create_todo" not in json.dumps(asked.body["tools"]):
+            if '"delegate"' not in json.dumps(asked.body["tools"]):
                 called = sum(len(message.get("tool_calls") or ()) for message in said)
                 return Answer("Marked.") if called >= 2 else self._marks()
             state = str(said[-1]["content"])

@@ -11,7 +11,7 @@ import pytest
 from tests.contract.missions import BUILD, FILE, SLUG
 from tests.contract.web import API, WebSite, opened
 
-from punchlist.conversations.model import MessageRole, Scope
+from punchlist.conversations.model import MessageRole, NoticeKind, Scope
 from punchlist.engine.periodic import enqueue_cycle
 from punchlist.errors import Conflict
 from punchlist.kernel.events import SYSTEM, Actor, Role
@@ -25,7 +25,9 @@ from punchlist.runs.model import Run
 from punchlist.runs.queue import RunQueue
 from punchlist.surfaces.web.logins import Logins
 from punchlist.surfaces.web.pages import names
+from punchlist.surfaces.web.pages.markdown import render_markdown
 from punchlist.surfaces.web.pages.todo import marks
+from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, denial_message
 from punchlist.views.todo_detail import read_detail
 from punchlist.views.todo_evidence import without_reviews
 
@@ -148,6 +150,74 @@ def test_people_read_words_instead_of_identifiers(site: WebSite) -> None:
     with pytest.raises(Conflict) as refused:
         enqueue_cycle(site.services.store, MissionScope(mission.conversation_id, ADA.actor), mission)
     assert first.id not in str(refused.value)
+
+
+@pytest.mark.spec("M10", "M15")
+def test_what_a_person_answered_is_told_with_their_name_and_not_that_of_the_browser(site: WebSite) -> None:
+    todo = todo_of(site, "Profile the build")
+    work(site, todo)
+    escalate(site, todo)
+    (item,) = site.services.inbox.list()
+    token = site.http.get(f"{API}/me").json()["name"]
+    person = names.actor_name(f"person:{token}")
+    assert token != person
+    assert "detail" not in post(site, f"/inbox/{item.id}", action="keep", reason="The numbers are missing")
+    (run,) = site.services.runs.for_todo(todo.id)
+    chats = (site.services.missions.get(SLUG).conversation_id, run.conversation_id)
+    told = [message.content for id in chats for message in site.services.conversations.messages(id)]
+    assert any(person in text and "The numbers are missing" in text for text in told)
+    assert [text for text in told if token in text] == []
+    for chat in chats:
+        assert token not in site.http.get(f"/chats/{chat}").text
+    answer = ApprovalAnswer(ApprovalOutcome.CANCEL, Actor(Role.PERSON, token), reason="Not on Fridays")
+    assert denial_message(answer) == f"{person} denied this call: Not on Fridays"
+    assert Actor(Role.PERSON, "web-code-ada-l-0123abcd").known_name == "ada-l"
+    # A token that a person named, and an agent of such a name.
+    assert Actor(Role.PERSON, "web-shop").known_name == "web-shop"
+    assert Actor(Role.OWNER, token).known_name == token
+
+
+@pytest.mark.spec("M15")
+@pytest.mark.parametrize("heading", ["[run {id}]", "[TODO {id}, run {id}]", "[cycle {id}]", "[helper, run {id}]"])
+def test_a_notice_does_not_begin_with_the_ids_of_its_run(site: WebSite, heading: str) -> None:
+    mission, id = site.services.missions.get(SLUG), "01a1f53b-62a0-7000-8000-000000000001"
+    with site.services.store.write() as tx:
+        write = lock_mission(tx, MissionScope("s", SYSTEM), SLUG)
+        write.post(NoticeKind.NOTE, f"{heading.format(id=id)}\nThe run failed: no model")
+    shown = site.http.get(f"/chats/{mission.conversation_id}").text
+    assert "The run failed: no model" in shown
+    assert id not in shown
+
+
+@pytest.mark.spec("M15")
+def test_the_bar_of_a_phone_marks_the_board_only_on_the_board_and_its_todos(site: WebSite) -> None:
+    todo = todo_of(site, "Profile the build")
+    mission = site.services.missions.get(SLUG)
+
+    def marked(path: str) -> list[str]:
+        page = site.http.get(path).text
+        bar = page[page.index('class="topbar"') :]
+        return re.findall(r'<a href="[^"]*" aria-current[^>]*>.*?</svg>(\w+)', bar[: bar.index("</nav>")], re.DOTALL)
+
+    for path in (BOARD, f"{BOARD}?todo={todo.id}", f"/todos/{todo.id}", f"/missions/{SLUG}/new"):
+        assert marked(path) == ["Board"], path
+    for path in ("", "/chats", "/runs", "/flow", "/replay", "/settings"):
+        assert marked(f"/missions/{SLUG}{path}") == [], path
+    assert marked(f"/chats/{mission.conversation_id}") == []
+    assert marked("/") == ["Attention"]
+
+
+@pytest.mark.spec("M15")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Before ![the *slow* <part>](http://tracker.example/a.png) after", "Before the slow &lt;part&gt; after"),
+        ("![](http://tracker.example/a.png)", "image"),
+        ("![by reference][a]\n\n[a]: http://tracker.example/a.png", "by reference"),
+    ],
+)
+def test_of_an_image_the_alternative_text_is_shown_and_nothing_is_fetched(text: str, shown: str) -> None:
+    assert str(render_markdown(text)).strip() == f"<p>{shown}</p>"
 
 
 # --- requests ---------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -280,3 +281,38 @@ def test_a_form_whose_answer_was_lost_is_sent_again_and_done_once(
     add.click()
     expect(comment).to_have_value("")
     assert comments() == 2
+
+
+@pytest.mark.spec("M15")
+@ONE_DATABASE
+def test_beside_an_open_drawer_every_column_is_seen_and_no_card_leaves_its_column(
+    serve: Serve, person: LogIn, services: Services, mission: Mission
+) -> None:
+    deadline = (services.store.clock() + timedelta(days=1)).date().isoformat()
+    new = NewMissionTodo(
+        BUILD, "Profile", deadline=deadline, labels=("a-long-label-of-one-word",), target=TodoStatus.BACKLOG
+    )
+    id = services.mission_todos.create(MissionScope("s", PERSON), SLUG, new).todo.id
+    server = serve("--no-worker", "--model", "rehearsal:unused.yaml")
+    page = person(server)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    go(page, f"{server.url}{BOARD}?todo={id}")
+    edges = page.evaluate(
+        """() => {
+            const right = (node) => node.getBoundingClientRect().right;
+            const outside = [...document.querySelectorAll(".card, .card .meta *")]
+                .filter((node) => right(node) > right(node.closest(".column")));
+            const hidden = [...document.querySelectorAll(".column")]
+                .filter((node) => right(node) > right(document.querySelector(".board")));
+            const titles = [...document.querySelectorAll(".column > header > *")]
+                .filter((node) => right(node) > right(node.closest(".column")));
+            return [outside.length, hidden.length, titles.length];
+        }"""
+    )
+    assert edges == [0, 0, 0]
+    badge, close = page.locator(".todo-head .badge").first, page.get_by_role("link", name="Close")
+    one, other = badge.bounding_box(), close.bounding_box()
+    assert one is not None
+    assert other is not None
+    assert other["y"] < one["y"] + one["height"]
+    assert other["x"] > one["x"] + one["width"]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,6 +25,8 @@ from typing import Any, Final, NamedTuple
 GENESIS: Final = "0" * 64
 _DIGEST_BYTES: Final = 32
 _MARK: Final = "."
+_LOGIN: Final = re.compile(r"web-(?:code-)?(.+)-[0-9a-f]{8}")
+"""The name of the token of a browser: with the name of the person, and random digits."""
 
 
 class Role(StrEnum):
@@ -52,6 +55,12 @@ class Actor:
 
     def __str__(self) -> str:
         return f"{self.role}:{self.name}"
+
+    @property
+    def known_name(self) -> str:
+        """For texts: of a person in a browser, their name instead of that of the browser's token."""
+        found = _LOGIN.fullmatch(self.name) if self.role is Role.PERSON else None
+        return found.group(1) if found else self.name
 
 
 SYSTEM = Actor(Role.SYSTEM, "punchlist")

@@ -134,4 +134,4 @@ def permission_from_answer(answer: ApprovalAnswer) -> PolicyDecision:
 
 def denial_message(answer: ApprovalAnswer) -> str:
     """What the model reads when a person denies a call."""
-    return f"{answer.actor.name} denied this call{f': {answer.reason}' if answer.reason else '.'}"
+    return f"{answer.actor.known_name} denied this call{f': {answer.reason}' if answer.reason else '.'}"

@@ -82,14 +82,14 @@ class Escalations:
             text = f"{choice}{f' to {until}' if until else ''}{f': {reason}' if reason else ''}"
             given = {"answer": text, "answered_by": str(scope.actor), "answered_at": tx.now()}
             answered = advance_escalation(write, escalation, EscalationAction.ANSWER, text, **given)
-            why = reason or f"{scope.actor.name} answered: {choice}"
+            why = reason or f"{scope.actor.known_name} answered: {choice}"
             if choice is EscalationAnswer.CANCEL:
                 cancel_todo(write, todo, why)
             elif until is not None:
                 extend_todo(write, todo, until, why)
             _post_answer(write, todo, choice, text)
             if choice is not EscalationAnswer.CANCEL:
-                _tell_owner(write, escalation, todo, f"{scope.actor.name} answered: {text}", reason)
+                _tell_owner(write, escalation, todo, f"{scope.actor.known_name} answered: {text}", reason)
             return answered
 
 
@@ -163,7 +163,7 @@ def _tell_owner(write: MissionWrite, escalation: Escalation, todo: MissionTodo, 
 
 def _post_answer(write: MissionWrite, todo: MissionTodo, choice: EscalationAnswer, text: str) -> None:
     """In the mission chat, for the Lead; and in the TODO chat while the work continues."""
-    note = f"Answer of {visible(write.scope.actor.name)} about {title_sentence(todo)} {visible(text)}"
+    note = f"Answer of {visible(write.scope.actor.known_name)} about {title_sentence(todo)} {visible(text)}"
     write.post(NoticeKind.NOTE, note)
     if todo.status is TodoStatus.IN_PROGRESS and choice is not EscalationAnswer.CANCEL:
         pillar = mission_repository.pillar(write.tx, todo.pillar_id)

@@ -79,7 +79,7 @@ def add_recommendation(
     recommendation_repository.insert_recommendation(tx, recommendation)
     data = {name: value for name, value in recommendation._asdict().items() if value is not None}
     write.append(RecommendationAction.RECOMMEND, recommendation.id, excerpt(text, 500), data, to=status)
-    who = f"The owner of {visible(pillar.name)}" if pillar is not None else visible(write.scope.actor.name)
+    who = f"The owner of {visible(pillar.name)}" if pillar is not None else visible(write.scope.actor.known_name)
     what = action_text(recommendation, todo)
     sentence = f"{who} recommends to {what}." if what else f"{who} recommends:"
     write.post(NoticeKind.RECOMMENDATION, f"[recommendation {recommendation.number}] {sentence}\n{block_quote(text)}")

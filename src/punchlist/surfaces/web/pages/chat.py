@@ -33,7 +33,7 @@ PROGRAM: Final = "Punchlist"
 LONG: Final = 240
 """A longer notice is folded: it is a prompt to an agent, or repeats what an agent said."""
 _SUMMARY: Final = 140
-_HEADING: Final = re.compile(r"\[(?:TODO|cycle|[\w-]+, run) [^\]\n]+\]\n")
+_HEADING: Final = re.compile(r"\[(?:TODO|cycle|run|[\w-]+, run) [^\]\n]+\]\n")
 """How a notice begins that repeats an agent's text, with the ids of its todo and run."""
 EditedCalls = dict[str, tuple[str, Any]]
 """Who has edited a call, and its arguments then, by its id."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
 
 MAX_LENGTH: Final = 100_000
 """Longer text is shown as it is, since parsing it would delay the page."""
@@ -51,5 +55,12 @@ _render_kept: Final = lru_cache(2_000)(_render)
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    # Images are not rendered: a page of an agent must not make the browser fetch anything.
-    return MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"]).disable("image")
+    parser = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
+    parser.add_render_rule("image", _image_text)
+    return parser
+
+
+def _image_text(renderer: RendererHTML, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """The alternative text: a text of an agent must not make the browser fetch anything."""
+    text = renderer.renderInlineAsText(tokens[index].children or (), options, env)
+    return str(escape(text or "image"))

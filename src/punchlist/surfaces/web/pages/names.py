@@ -12,12 +12,11 @@ from typing import Final
 from punchlist.agent import message_kinds
 from punchlist.conversations.model import NoticeKind
 from punchlist.conversations.turn_writer import PAUSE
+from punchlist.kernel.events import Actor, Role
 from punchlist.missions.model import ChatChannel
 
 _ROLES: Final = {"lead": "Lead", "owner": "pillar owner", "system": "Punchlist", "supervisor": "supervisor"}
 _AGENTS: Final = {"mission-lead": "Lead", "pillar-owner": "pillar owner", "punchlist": "Punchlist"}
-_LOGIN: Final = re.compile(r"web-(?:code-)?(.+)-[0-9a-f]{8}")
-"""The name of the token of a browser."""
 _ACTIONS: Final = {
     "shelve": "created in the backlog",
     "create": "created",
@@ -85,8 +84,8 @@ def actor_name(actor: str) -> str:
     role, _, name = actor.partition(":")
     if not name:
         return agent_name(actor)
-    if role == "person":
-        return found.group(1) if (found := _LOGIN.fullmatch(name)) else name
+    if role == Role.PERSON:
+        return Actor(Role.PERSON, name).known_name
     if role in _ROLES and (name in _AGENTS or role == "system"):
         return _ROLES[role]
     return f"{name} ({_ROLES.get(role, role)})"

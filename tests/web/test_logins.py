@@ -22,6 +22,11 @@ def test_a_viewer_logs_in_with_a_token_follows_the_board_and_is_offered_nothing_
     token = services.tokens.create(Scope("s", PERSON), "board-on-the-wall", Role.VIEWER, None)
     page = browser.new_page()
     page.goto(f"{server.url}/")
+    page.set_viewport_size({"width": 360, "height": 740})
+    box = page.locator("main").bounding_box()
+    assert box is not None
+    assert (box["x"], box["width"]) == (16, 328)
+    page.set_viewport_size({"width": 1280, "height": 720})
     page.get_by_label("Token").fill("punchlist_0123456789ab_wrong")
     page.get_by_role("button", name="Log in").click()
     expect(page.locator("main")).to_contain_text("This token is unknown")

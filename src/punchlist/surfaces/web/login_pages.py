@@ -21,7 +21,8 @@ _STYLE: Final = """
 :root { color-scheme: light dark; }
 body { margin: 0; min-height: 100vh; display: grid; place-items: center; background: light-dark(#f6f5f3, #131415);
   color: light-dark(#1d1c1a, #eceae6); font: 14px/1.5 system-ui, sans-serif; }
-main { width: min(400px, 100vw - 3rem); padding: 2rem; border: 1px solid light-dark(#e2e0db, #2b2e31);
+main { box-sizing: border-box; width: min(466px, 100vw - 2rem); padding: 2rem;
+  border: 1px solid light-dark(#e2e0db, #2b2e31);
   border-radius: 11px; background: light-dark(#fff, #1a1c1e); }
 h1 { margin: 0 0 .5rem; font-size: 1.25rem; }
 p { margin: 0 0 1rem; color: light-dark(#55524c, #b3b1ac); }

@@ -25,6 +25,7 @@ OUTPUT = Path(__file__).parent / "pictures"
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 MISSION = "/missions/developer-experience"
+SESSION = "release-1-4"
 SECONDS = 90
 
 
@@ -63,6 +64,20 @@ def items(page: Page, path: str) -> list[dict[str, Any]]:
     return found
 
 
+def add_session(page: Page) -> str:
+    """A session with a list, as beside a third-party agent; the rehearsal has only chats of a mission."""
+    page.evaluate(
+        """async ([session, titles]) => {
+            const headers = {"Content-Type": "application/json", "X-CSRF-Token": document.body.dataset.csrf};
+            const body = JSON.stringify({titles});
+            const told = await fetch(`/api/v1/conversations/${session}/todos`, {method: "POST", headers, body});
+            if (!told.ok) throw new Error(await told.text());
+        }""",
+        [SESSION, ["Write the notes of the release", "Tag it", "Tell the support"]],
+    )
+    return SESSION
+
+
 def prepare(page: Page, base: str) -> dict[str, str]:
     """Wait until the agents have asked, start a todo, and return the addresses of the pages."""
     page.goto(f"{base}{MISSION}/board")
@@ -73,16 +88,23 @@ def prepare(page: Page, base: str) -> dict[str, str]:
         page.wait_for_timeout(500)
     todos, runs = items(page, f"{MISSION}/todos"), items(page, "/runs")
     todo = next(each["id"] for each in todos if each["title"].startswith("Profile the build"))
-    worked = next(each["id"] for each in runs if each["kind"] == "execute" and each["status"] in ("done", "waiting"))
+    reported = next(each for each in runs if each["kind"] == "execute" and each["toolCalls"])
+    worked = next(each for each in runs if each["kind"] == "execute" and each["status"] in ("done", "waiting"))
     return {
         "attention": "/",
         "mission": MISSION,
         "board": f"{MISSION}/board",
         "drawer": f"{MISSION}/board?todo={todo}",
         "todo": f"/todos/{todo}",
+        "evidence": f"/todos/{reported['todoId']}/evidence",
+        "new-todo": f"{MISSION}/new",
+        "new-mission": "/missions/new",
         "chats": f"{MISSION}/chats",
+        "chat": f"/chats/{reported['conversationId']}",
+        "session-list": f"/chats/{add_session(page)}/todos",
         "runs": "/runs",
-        "run": f"/runs/{worked}",
+        "run": f"/runs/{worked['id']}",
+        "turn": f"/turns/{worked['turnId']}",
         "flow": f"{MISSION}/flow",
         "history": f"{MISSION}/replay",
         "conversations": "/conversations",
@@ -103,6 +125,14 @@ def take(context: BrowserContext, base: str, addresses: dict[str, str], look: Lo
         page.screenshot(path=file)
 
 
+def take_login(browser: Browser, base: str, look: Look) -> None:
+    """Of a browser that is not logged in."""
+    size = {"width": look.width, "height": look.height}
+    context = browser.new_context(viewport=size, color_scheme=look.scheme)  # type: ignore[arg-type]
+    take(context, base, {"login": "/login"}, look)
+    context.close()
+
+
 def take_all(browser: Browser, link: str) -> None:
     base = link.partition("/login")[0]
     first = browser.new_context()
@@ -115,6 +145,7 @@ def take_all(browser: Browser, link: str) -> None:
         context = browser.new_context(viewport=size, color_scheme=look.scheme, storage_state=state)  # type: ignore[arg-type]
         take(context, base, addresses, look)
         context.close()
+        take_login(browser, base, look)
 
 
 def main() -> None:

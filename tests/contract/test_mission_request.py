@@ -50,7 +50,8 @@ class KeptRequests:
     """Makes a long plan, then answers."""
 
     name = "kept"
-    info = ModelInfo(context_window=200_000)
+    info = ModelInfo(context_window=2_000_000)
+    """The longest plan fits into it."""
 
     def __init__(self, items: int = 0, title: str = "x") -> None:
         self.requests: list[ModelRequest] = []

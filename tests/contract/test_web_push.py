@@ -6,6 +6,7 @@ import base64
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -84,6 +85,19 @@ def push_service() -> Iterator[PushService]:
 @pytest.fixture
 def site(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebSite]:
     monkeypatch.setenv(PRIVATE_ADDRESSES, "allow")
+    with _logged_in(database) as site:
+        yield site
+
+
+@pytest.fixture
+def strict_site(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[WebSite]:
+    monkeypatch.delenv(PRIVATE_ADDRESSES, raising=False)
+    with _logged_in(database) as site:
+        yield site
+
+
+@contextmanager
+def _logged_in(database: str) -> Iterator[WebSite]:
     with opened(database) as site:
         site.http.get(f"/login?code={Logins(site.services).new_code()}")
         site.http.headers["X-CSRF-Token"] = site.http.get(f"{API}/me").json()["csrf"]
@@ -137,10 +151,8 @@ def test_a_browser_gets_what_agents_ask_until_its_login_ends(site: WebSite, push
     assert services.web_push.subscriptions() == []
 
 
-def test_the_server_sends_to_no_other_address_than_a_push_service(
-    site: WebSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(PRIVATE_ADDRESSES)
+def test_the_server_sends_to_no_other_address_than_a_push_service(strict_site: WebSite) -> None:
+    site = strict_site
     keys = BrowserKeys().keys
     for endpoint in (
         "http://127.0.0.1:8420/x",

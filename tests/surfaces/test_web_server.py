@@ -169,12 +169,11 @@ def test_the_server_starts_turns_in_a_looser_mode_and_its_agents_do_not(
 ) -> None:
     """A command of a turn can be a child of the server, too: only the server signs the start of a turn."""
     program = f"{sys.executable} -m punchlist run --mode yolo --model rehearsal:none.yaml nested >>refused.txt 2>&1"
-    line = f"{program}; PUNCHLIST_TURN_START=abc {program}; touch made"
+    # In a script: on the line itself, a person would be asked about it.
+    (project / "nested.sh").write_text(f"{program}\nPUNCHLIST_TURN_START=abc {program}\ntouch made\n")
     (project / "punchlist.toml").write_text(ALLOW_ALL)
     punchlist("trust", "--yes")
-    (project / "loose.yaml").write_text(
-        f"- calls: [{{tool: run_command, arguments: {{command: {line!r}}}}}]\n- Done.\n"
-    )
+    (project / "loose.yaml").write_text("- calls: [{tool: run_command, arguments: {command: sh nested.sh}}]\n- Done.\n")
     with WebProcess(project, environment) as server:
         body = {"goal": "Go.", "model": "rehearsal:loose.yaml", "mode": "auto-edit"}
         status, started = server.send("POST", "/conversations", token, body)

@@ -128,9 +128,11 @@ class AnswerText:
         return "\n\n".join(self._parts) or self._last
 
 
-def may_report(reason: Reason, spent: TurnCounters, limits: Limits, interrupted: bool) -> bool:
-    """Whether a report is due and its request fits into the budgets."""
-    return not interrupted and reason in (Reason.CAPPED, Reason.BUDGET) and fits(spent, limits)
+def may_report(reason: Reason, spent: TurnCounters, limits: Limits, window: int | None, interrupted: bool) -> bool:
+    """Whether a report is due and its request fits into the budgets and the context window."""
+    if interrupted or reason not in (Reason.CAPPED, Reason.BUDGET):
+        return False
+    return fits(spent, limits) and (window is None or spent.context <= window)
 
 
 def fits(spent: TurnCounters, limits: Limits) -> bool:

@@ -417,8 +417,9 @@ class Turn:
 
     async def report(self, reason: Reason, why: str) -> None:
         """After a limit, one last call without tools, so that the model can report (T9)."""
+        counters, window = self._progress.counters, self._deps.model.info.context_window
         if self._signal.is_set or not may_report(
-            reason, self._progress.counters, self._agent.limits, self._requests.interrupted
+            reason, counters, self._agent.limits, window, self._requests.interrupted
         ):
             return
         await self.answer(final_prompt(why))

@@ -226,7 +226,7 @@ def recent_messages(tx: Transaction, conversation_id: str, limit: int, *, except
 
 def fingerprint(message: Message) -> dict[str, Any]:
     """What an event stores about a message: a hash of the content instead of a second copy."""
-    data = {name: value for name, value in message._asdict().items() if value is not None or name == "turn_id"}
+    data = message._asdict()
     data["sha256"] = hashlib.sha256(data.pop("content").encode()).hexdigest()
     return {"message": data}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from playwright.sync_api import expect
@@ -35,15 +36,21 @@ def test_a_pushed_approval_is_shown_with_its_question_and_answered_from_the_noti
         lambda told: registrations.extend(each["registrationId"] for each in told["registrations"]),
     )
     session.send("ServiceWorker.enable")
-    page.wait_for_timeout(300)
+    until = time.monotonic() + 20
+    while not registrations and time.monotonic() < until:
+        page.wait_for_timeout(20)
     push = {"origin": server.url, "registrationId": registrations[0], "data": json.dumps(payload(MESSAGE))}
     session.send("ServiceWorker.deliverPushMessage", push)
-    page.wait_for_function(
-        "navigator.serviceWorker.ready.then((each) => each.getNotifications()).then((all) => all.length === 1)"
-    )
+    # The message is shown some time after it was delivered.
     shown = page.evaluate(
-        """navigator.serviceWorker.ready.then((each) => each.getNotifications()).then(([one]) =>
-        ({title: one.title, body: one.body, actions: one.actions.map((each) => each.action), data: one.data}))"""
+        """async () => {
+          const worker = await navigator.serviceWorker.ready;
+          for (;;) {
+            const [one] = await worker.getNotifications();
+            if (one) return {body: one.body, actions: one.actions.map((each) => each.action), data: one.data};
+            await new Promise((done) => setTimeout(done, 20));
+          }
+        }"""
     )
     assert shown["body"] == "$ make deploy"
     assert shown["actions"] == ["approve", "deny"]

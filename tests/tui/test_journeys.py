@@ -98,6 +98,8 @@ async def _edit_the_list(stage: Stage) -> None:
     await stage.until(lambda: stage.text.index("3 Check") < stage.text.index("2 Run it"))
     assert panel.selected is not None
     assert panel.selected.number == 3
+    await stage.until(lambda: "A person changed the plan: moved “Check the spelling” to place 2." in stage.history)
+    assert "A person changed the plan: added “Check the spelling”." in stage.history
     await stage.pilot.press("escape")
 
 

@@ -21,6 +21,7 @@ from punchlist.kernel.token_estimate import clipped, weighted_length
 from punchlist.plan import repository as plan_repository
 from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.model import PlanSnapshot, TurnTodo, plan_stream
+from punchlist.plan.person_changes import last_changes
 from punchlist.storage.store import Store, Transaction
 from punchlist.verification.model import Verification
 
@@ -130,14 +131,19 @@ class TurnLists:
             if self._last is not None and self._last[0] == key and not self._waits:
                 return self._last[1]
             plan = plan_repository.take_snapshot(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])
-        state = replace(self._state(plan, checklist, problems), turn_end_reason=end_reason)
+            told = last_changes(tx, self._scope.turn_id) if plan.todos else []
+        state = replace(self._state(plan, checklist, problems, told), turn_end_reason=end_reason)
         self._last = (key, state)
         return state
 
-    def _state(self, plan: PlanSnapshot, checklist: Checklist | None, problems: tuple[str, ...]) -> ListState:
+    def _state(
+        self, plan: PlanSnapshot, checklist: Checklist | None, problems: tuple[str, ...], told: Sequence[str]
+    ) -> ListState:
+        """`told`: what people changed on the plan (X9)."""
         items = checklist.items if checklist else ()
         plan_text = _plan_text(plan)
-        shown = [plan_text, _checklist_text(checklist) if checklist and items else ""]
+        changes = "\n".join(one_line(change, MAX_REPORT_LENGTH) for change in told)
+        shown = [plan_text, changes, _checklist_text(checklist) if checklist and items else ""]
         return ListState(
             (*_open_tasks(plan), *_open_items(items)),
             without_tags("\n\n".join(part for part in shown if part)),

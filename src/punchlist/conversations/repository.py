@@ -192,6 +192,10 @@ ENTRIES_OF_AGENT: Final = Statement(
     "OR (turns.agent_id = :agent_id AND turns.parent_turn_id IS NULL AND turns.id <> :except_turn)) "
     "ORDER BY messages.position LIMIT :limit"
 )
+last_of_kind: Final = SelectAll[str](
+    first_column,
+    "SELECT content FROM messages WHERE turn_id = :turn_id AND kind = :kind ORDER BY position DESC LIMIT :most",
+)
 first_position: Final = SelectOne[int | None](
     first_column, "SELECT min(position) FROM messages WHERE turn_id = :turn_id"
 )

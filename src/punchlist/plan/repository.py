@@ -233,7 +233,12 @@ def count_statuses(statuses: Iterable[str]) -> dict[PlanStatus, int]:
 
 
 def lock_turn(tx: Transaction, scope: TurnScope) -> StoredTurn:
-    """Lock the turn, which serializes writers of its plan; raises unless it is open."""
+    """Lock the turn, which serializes writers of its plan; raises unless it is open.
+
+    A person's change adds a message, so that it locks the conversation first, in the order of all writers.
+    """
+    if scope.actor.role is Role.PERSON and not tx.exclusive:
+        conversation_repository.lock_conversation(tx, scope.conversation_id)
     return check_open(conversation_repository.lock_turn(tx, scope.turn_id), scope)
 
 

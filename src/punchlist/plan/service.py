@@ -44,6 +44,7 @@ from punchlist.plan.model import (
     title_for,
     todo_change,
 )
+from punchlist.plan.person_changes import add_creation_message
 from punchlist.plan.plan_index import MIN_INDEXED, PlanIndex, keep
 from punchlist.plan.references import TodoReferences
 from punchlist.plan.repository import (
@@ -271,6 +272,7 @@ def _create_todos(
                 change.data["conditions"] = [condition.event_data() for condition in conditions[change.subject]]
         conflicts += explain_conflicts(ordered, [*before, *added], conditions, now)
     version = event_log.append(tx, *changes)
+    add_creation_message(tx, scope, todos)
     if index is None and total >= MIN_INDEXED:
         index = PlanIndex(titles)
     if index is not None:

@@ -9,6 +9,7 @@ from punchlist.conversations.model import TurnScope
 from punchlist.kernel.ids import new_id
 from punchlist.plan.lifecycle import PLAN, ConditionStatus, PlanAction
 from punchlist.plan.model import Condition, NewCondition, TurnTodo, todo_change
+from punchlist.plan.person_changes import add_change_message
 from punchlist.plan.repository import TurnTodoRepository
 from punchlist.storage.store import Transaction
 from punchlist.storage.transitions import transition
@@ -25,7 +26,7 @@ def advance_todo(
     **changes: Any,
 ) -> TurnTodo:
     """Take a todo one step along its lifecycle. The caller has locked the turn."""
-    return transition(
+    after = transition(
         tx,
         PLAN,
         action,
@@ -38,6 +39,8 @@ def advance_todo(
         guard=guard,
         changes=changes,
     )
+    add_change_message(tx, scope, action, todo, after)
+    return after
 
 
 def _update(tx: Transaction, todo: TurnTodo, changes: dict[str, Any]) -> TurnTodo | None:

@@ -24,6 +24,7 @@ from punchlist.errors import InvalidInput, NotFound, StoreDamaged
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt
 from punchlist.models.model import Reply, UserText
+from punchlist.plan.person_changes import CHANGE_KIND
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
@@ -53,6 +54,7 @@ _QUIET: Final[dict[str, QuietKind]] = {
     message_kinds.COMPACTION: "compaction",
     message_kinds.GOAL: "goal",
     message_kinds.FINAL: "final_report",
+    CHANGE_KIND: "plan_change",
     PAUSE: "paused",
 }
 _NOTICES: Final = frozenset(notice.value for notice in NoticeKind)

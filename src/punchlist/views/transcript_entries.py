@@ -9,7 +9,16 @@ from typing import Any, ClassVar, Literal
 from punchlist.kernel.camel_json import camel_json
 
 QuietKind = Literal[
-    "continuation", "compaction", "reminder", "paused", "resumed", "goal", "final_report", "task", "turn_ended"
+    "continuation",
+    "compaction",
+    "reminder",
+    "paused",
+    "resumed",
+    "goal",
+    "final_report",
+    "plan_change",
+    "task",
+    "turn_ended",
 ]
 
 

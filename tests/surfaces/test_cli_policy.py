@@ -199,6 +199,11 @@ AS_A_PERSON = [
     "mission metric record m n 1",
     "queue add 'Delete everything.'",
     "db restore b --yes",
+    "todos remove 1",
+    "todos clear",
+    "todos undo",
+    "todos edit 1 'Rest.'",
+    "sessions end",
     "mcp --role lead",
     "mcp --http",
 ]
@@ -211,7 +216,8 @@ def test_an_agent_has_no_more_rights_in_its_shell_than_by_its_tools(punchlist: C
     told = inside(punchlist, "; ".join(f"{PROGRAM} {command} 2>&1 </dev/null" for command in AS_A_PERSON))
     assert told.count("for you, not for an agent") == len(AS_A_PERSON), told
     assert json.loads(punchlist("mission", "list", "--json").stdout) == []
-    assert "code 0" in inside(punchlist, f"{PROGRAM} todos remove 1 2>&1")
+    assert "Say what was done" in inside(punchlist, f"{PROGRAM} todos cancel 1 2>&1")
+    assert "code 0" in inside(punchlist, f"{PROGRAM} todos done 1 2>&1")
     events = [json.loads(line) for line in punchlist("log", "--json").stdout.splitlines()]
     by = {event["stream"].partition(":")[0]: event["actor"].partition(":")[0] for event in events}
     assert by["checklist"] == "supervisor"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,32 @@ def test_an_agent_in_its_shell_neither_accepts_nor_writes_checks(punchlist: Cli)
         assert "is for you, not for an agent" in refused.stderr
     assert punchlist("todos", "done", "1", env=inside).returncode == 0
     assert [item.get("mark") for item in items(punchlist)] == ["claimed", None]
+
+
+@pytest.mark.spec("V2", "C13")
+@pytest.mark.parametrize("made", [False, True])
+def test_a_check_is_run_for_an_item_that_the_agent_completes_in_its_shell(
+    punchlist: Cli, project: Path, made: bool
+) -> None:
+    command = f"{shlex.quote(sys.executable)} -m punchlist todos done 1{'; touch proof' if made else ''}"
+    replies = [{"calls": [{"tool": "run_command", "arguments": {"command": command}}]}, *["Done."] * 9]
+    (project / "s.yaml").write_text(json.dumps(replies))
+    punchlist("todos", "add", "Make the proof", "--check", "test -f proof")
+    done = punchlist("run", "-c", "Go on.", "--mode", "yolo", "--model", "rehearsal:s.yaml", "--json")
+    (item,) = json.loads(done.stdout)["todos"]
+    told = (done.returncode, item["status"], item["mark"], item["checkResult"]["outcome"])
+    assert told == ((0, "completed", "checked", "passed") if made else (3, "pending", None, "failed"))
+
+
+@pytest.mark.spec("C13")
+def test_an_agent_that_removes_the_database_ends_in_a_sentence(punchlist: Cli, project: Path) -> None:
+    plan = {"tool": "create_todo", "arguments": {"items": [{"title": "Tidy"}]}}
+    removes = {"tool": "run_command", "arguments": {"command": "rm -r .punchlist"}}
+    (project / "s.yaml").write_text(json.dumps([{"calls": [plan, removes]}, "Done."]))
+    done = punchlist("run", "Go.", "--mode", "yolo", "--model", "rehearsal:s.yaml")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "unexpected" not in done.stderr
 
 
 @pytest.mark.spec("W3", "X9")

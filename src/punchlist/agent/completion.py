@@ -10,7 +10,7 @@ completed (`rechecks.py` counts the changes).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -35,6 +35,7 @@ FAILED_BEFORE: Final = (
 )
 CLAIMED: Final = "Not completed: {title} stays open."
 LATER: Final = "{title} is open again: a later call has changed something."
+UNCHECKED: Final = "{title} is open again."
 COMES_AFTER: Final = "{tool}: comes after a call that waits"
 
 
@@ -86,8 +87,8 @@ class ClaimSource:
     def finished(self, text: str) -> None:
         """The check of the implied claim has passed."""
 
-    async def passed(self) -> Sequence[CompletionClaim]:
-        """The completed items of the turn whose checks have passed in it."""
+    async def with_checks(self) -> Sequence[CompletionClaim]:
+        """The completed items of the turn whose checks have passed in it, or are still to be run."""
         return ()
 
     async def rechecked(self, claim: CompletionClaim, result: CheckResult) -> None:
@@ -193,15 +194,18 @@ class CompletionGate:
                 self._passed.add(id)
 
     async def recheck(self, signal: CancelSignal) -> list[str]:
-        """Run the checks again that have passed before the last change, before the turn ends as completed.
+        """Before the turn ends as completed: run the checks that have passed before the last change, and those of items
+        that were completed without a claim, such as by `punchlist todos done` in a command.
 
         Returns the texts for the model about the items that are open again.
         """
         source = self._source
         if source is None or not self._passed.any_change or signal.is_set:
             return []
-        stale = [claim for claim in await source.passed() if self._passed.is_stale(claim.id)]
-        return [text for _, text in await self._run_again(stale, source, signal)]
+        completed = await source.with_checks()
+        unchecked = {claim.id for claim in completed if claim.verification.needs_check}
+        stale = [claim for claim in completed if claim.id in unchecked or self._passed.is_stale(claim.id)]
+        return [text for _, text in await self._run_again(stale, source, signal, unchecked)]
 
     async def _recheck_reply(self, source: ClaimSource, results: list[CallReturn], signal: CancelSignal) -> None:
         """After a reply that has worked on after its claims."""
@@ -213,9 +217,16 @@ class CompletionGate:
             results[number] = replace(results[number], text=text, failed=True)
 
     async def _run_again(
-        self, claims: Sequence[CompletionClaim], source: ClaimSource, signal: CancelSignal
+        self,
+        claims: Sequence[CompletionClaim],
+        source: ClaimSource,
+        signal: CancelSignal,
+        unchecked: Collection[str] = (),
     ) -> list[tuple[CompletionClaim, str]]:
-        """The claims whose checks fail now, with the text for the model. Each check is run once."""
+        """The claims whose checks fail now, with the text for the model. Each check is run once.
+
+        `unchecked` are the ids of items whose checks have no result yet.
+        """
         results: dict[Check, CheckResult] = {}
         failed: list[tuple[CompletionClaim, str]] = []
         for claim in claims:
@@ -228,10 +239,10 @@ class CompletionGate:
             if signal.is_set and result.outcome is CheckOutcome.NOT_RUN:
                 continue
             self._passed.add(claim.id)
-            if result.outcome is not CheckOutcome.PASSED:
+            if result.outcome is not CheckOutcome.PASSED or claim.id in unchecked:
                 await source.rechecked(claim, result)
             if result.outcome is CheckOutcome.FAILED:
-                failed.append((claim, failed_check(claim, result, LATER)))
+                failed.append((claim, failed_check(claim, result, UNCHECKED if claim.id in unchecked else LATER)))
         return failed
 
     async def _execute(

@@ -96,10 +96,10 @@ class ListClaims(ClaimSource):
         failed = self._failed[claim.title] = replace(claim.verification, result=result)
         await self._bridge(self._checklists.verify, self._scope, claim.id, failed)
 
-    async def passed(self) -> Sequence[CompletionClaim]:
-        return await self._bridge(self._passed)
+    async def with_checks(self) -> Sequence[CompletionClaim]:
+        return await self._bridge(self._with_checks)
 
-    def _passed(self) -> Sequence[CompletionClaim]:
+    def _with_checks(self) -> Sequence[CompletionClaim]:
         turn = self._conversations.turn(self._scope.turn_id)
         found = [
             CompletionClaim(todo.id, todo.id, todo.title, todo.verified())
@@ -111,7 +111,11 @@ class ListClaims(ClaimSource):
             for item in (self._checklist_items() if turn.parent_turn_id is None else ())
             if item.status is ChecklistStatus.COMPLETED
         ]
-        return [claim for claim in found if claim.verification.passed_since(turn.started_at)]
+        return [
+            claim
+            for claim in found
+            if claim.verification.needs_check or claim.verification.passed_since(turn.started_at)
+        ]
 
     async def rechecked(self, claim: CompletionClaim, result: CheckResult) -> None:
         # A person can have changed the item meanwhile: then theirs counts.

@@ -156,8 +156,8 @@ class LiveOutput:
                 closed, self._changed = self._closed, False
             if not closed:
                 time.sleep(FLUSH_SECONDS)
-            # Live output is lost during an outage of the database; the turn itself reports the outage.
-            with suppress(StoreError):
+            # Live output is lost during an outage of the database, or if its turn was deleted; the turn reports it.
+            with suppress(StoreError, self._store.database.driver_error):
                 self._flush(closed)
             if closed:
                 return

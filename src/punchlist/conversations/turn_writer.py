@@ -108,7 +108,10 @@ class TurnWriter:
     def _locked_turn(self, tx: Transaction) -> StoredTurn:
         self._lock(tx)
         turn = repository.find_turn(tx, self._scope.turn_id)
-        assert turn is not None
+        if turn is None:
+            raise NotFound(
+                f"Turn {self._scope.turn_id} is no longer in the database: another process has removed or replaced it."
+            )
         return turn
 
     def _check(self, tx: Transaction) -> None:

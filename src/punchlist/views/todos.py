@@ -20,6 +20,7 @@ from punchlist.conversations.model import Scope, StoredTurn, TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, NotFound
 from punchlist.host_sessions import HostSessions
 from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.events import Role
 from punchlist.kernel.references import matching_parts
 from punchlist.kernel.text import excerpt, line_problem
 from punchlist.storage import event_log
@@ -220,8 +221,8 @@ class SessionTodos:
         else:
             from punchlist.plan.validation import parse_outcome
 
-            text = parse_outcome(outcome if outcome is not None else DEFAULT_OUTCOME)
-            self._services.plans.end(turn, item.id, text, fence=fence)
+            text = outcome if outcome is not None else _default(scope, DEFAULT_OUTCOME)
+            self._services.plans.end(turn, item.id, parse_outcome(text), fence=fence)
 
     def reopen(self, scope: Scope, reference: str, *, reason: str) -> None:
         item, turn = self._find(scope, reference)
@@ -234,13 +235,14 @@ class SessionTodos:
 
     def cancel(self, scope: Scope, reference: str, *, reason: str | None = None) -> None:
         item, turn = self._find(scope, reference)
+        reason = reason or _default(scope, DEFAULT_REASON)
         if turn is None:
-            self._services.checklists.cancel(scope, item.id, reason or DEFAULT_REASON, reason="todos cancel")
+            self._services.checklists.cancel(scope, item.id, reason, reason="todos cancel")
         else:
             from punchlist.plan.lifecycle import PlanAction
             from punchlist.plan.validation import parse_outcome
 
-            self._services.plans.end(turn, item.id, parse_outcome(reason or DEFAULT_REASON), PlanAction.CANCEL)
+            self._services.plans.end(turn, item.id, parse_outcome(reason), PlanAction.CANCEL)
 
     def remove(self, scope: Scope, reference: str, *, reason: str) -> None:
         """Take an item off the checklist."""
@@ -347,6 +349,13 @@ def _check_title(title: str, name: str) -> None:
 def _refuse_active_form(active_form: str | None) -> None:
     if active_form is not None:
         raise InvalidInput("--doing: only checklist items have a title for the time they run; this is a plan todo.")
+
+
+def _default(scope: Scope, by_person: str) -> str:
+    """What is recorded if a person says nothing. An agent has to say it, as in its tools."""
+    if scope.actor.role is not Role.PERSON:
+        raise InvalidInput("Say what was done (OUTCOME), or why it will not be done (--reason).")
+    return by_person
 
 
 def _turn_scope(scope: Scope, turn: StoredTurn) -> TurnScope:

@@ -10,6 +10,7 @@ import typer
 
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.text import excerpt, visible
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import (
     CliContext,
     ListByDefault,
@@ -189,6 +190,7 @@ def end(
     """End the open turn of a session. Its plan stays as it is; the next use opens a new turn."""
     from punchlist.surfaces.conversation_export import stored_turn_json
 
+    refuse_for_agents("sessions end")
     services = cli.in_session(session_id or session)
     turn = services.conversations.end_turn(cli.user_scope(services), reason=reason)
     cli.show(

@@ -181,8 +181,8 @@ def done(
 
 
 def _unless_agent(scope: Scope) -> Scope:
-    """An agent that runs the command in its shell changes the list as an agent: it completes an item, but does not
-    accept it."""
+    """An agent that runs the command in its shell changes the list as an agent, with the rights of its tools: it
+    completes an item, but does not accept it."""
     from punchlist.surfaces.cli.agent_guard import agent_evidence
 
     if agent_evidence() is None:
@@ -238,6 +238,7 @@ def edit(
     why: ReasonOption = None,
 ) -> None:
     """Change the title of an item; its number, id and status stay."""
+    _refuse_for_agents("todos edit")
     reason = why or "todos edit"
     change_todos(
         cli,
@@ -275,6 +276,7 @@ def cancel(
 @app.command()
 def remove(cli: CliContext, number: NumberArgument, session: SessionOption = None, why: ReasonOption = None) -> None:
     """Take an item off the checklist; `undo` restores it."""
+    _refuse_for_agents("todos remove")
     reason = why or "todos remove"
     change_todos(cli, session, lambda todos, scope: todos.remove(scope, number, reason=reason))
 
@@ -282,6 +284,7 @@ def remove(cli: CliContext, number: NumberArgument, session: SessionOption = Non
 @app.command()
 def clear(cli: CliContext, session: SessionOption = None, why: ReasonOption = None) -> None:
     """Empty the checklist; `undo` restores it."""
+    _refuse_for_agents("todos clear")
     change_todos(cli, session, lambda todos, scope: todos.clear(scope, reason=why or "todos clear"))
 
 
@@ -292,6 +295,7 @@ def undo(cli: CliContext, session: SessionOption = None, why: ReasonOption = Non
     Repeat it to go further back. In a plan, an item that you added is cancelled, and one that you started or ended is
     pending again. What the agent has changed since then stays.
     """
+    _refuse_for_agents("todos undo")
     change_todos(cli, session, lambda todos, scope: todos.undo(scope, reason=why or "todos undo"))
 
 

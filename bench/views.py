@@ -161,7 +161,7 @@ def fill(store: Store, todos: int, rows: int) -> tuple[str, str]:
             MetricReading(new_id(), mission.id, metric.id, number, number % 97, at, "bench", "")
             for number, at in enumerate(times, start=1)
         ]
-        tx.run_many(metric_repository.insert_reading, [reading._asdict() for reading in readings])
+        metric_repository.insert_readings(tx, readings)
         message = NewMessage("system", "note", "A message about the work. " * 8)
         conversation_repository.add_messages(tx, chat, None, [message] * rows)
         steps = (

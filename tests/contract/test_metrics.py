@@ -228,6 +228,28 @@ def test_a_reading_that_was_tampered_with_differs_from_the_trail(metrics: Metric
         assert "differs from its events" in told
 
 
+@pytest.mark.spec("M15", "X5")
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ("UPDATE metric_rollups SET high = 99 WHERE seconds = 3600 RETURNING period", "rollups"),
+        ("DELETE FROM metric_rollups WHERE seconds = 86400 RETURNING period", "rollups"),
+        ("UPDATE metric_rollups SET total = total + 0.01 WHERE seconds = 60 RETURNING period", "rollups"),
+        ("INSERT INTO metric_marks SELECT id, '2026', 'x' FROM metrics RETURNING at", "marks"),
+    ],
+)
+def test_what_plots_are_made_from_is_compared_with_the_events(
+    metrics: Metrics, store: Store, change: str, problem: str
+) -> None:
+    for value in (72, 0.1, -5):
+        mission_id = metrics.record(PERSON, "fast", "build-time", value).mission_id
+    with store.write() as tx:
+        tx.raw(change)
+    with store.read() as tx:
+        [told] = mission_replay.compare(tx, mission_id, event_log.read_stream(tx, event_stream(mission_id)))
+    assert f"the {problem} of its metrics differ" in told
+
+
 def test_the_newest_are_shown(metrics: Metrics) -> None:
     for value in range(30):
         metrics.record(PERSON, "fast", "build-time", value)

@@ -16,10 +16,13 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from tests.conftest import ROOT
 from tests.contract.migrations import AFTER_NEXT, EXTRA, NEXT, folder_with, made_at
+from tests.contract.missions import SLUG, developer_experience
 from tests.tables import engine_of, is_search_index, our_tables
 
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreError
 from punchlist.kernel.ids import new_id
+from punchlist.missions.metrics.service import Metrics
+from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.storage.migrate import FOLDER, migrate, migrations, text_columns
 from punchlist.storage.open import connect, open_store, read_schema_version
 from punchlist.storage.schema_version import (
@@ -155,6 +158,25 @@ def test_messages_of_an_older_database_get_their_author_and_todo(empty_database:
     found = _columns(older, "SELECT id, posted_by, todo_id FROM messages ORDER BY position")
     assert found == [("feedback", "person:feedback", todo_id), ("other", "person:other", None)]
     older.close()
+
+
+@pytest.mark.spec("M15")
+def test_plots_contain_the_readings_and_completed_todos_of_an_older_database(store: Store, tmp_path: Path) -> None:
+    team, metric = developer_experience(store), "local-build-time"
+    for value, at in enumerate(("2026-02-20T08:59:59.999999Z", "1969-12-31T23:59:59.9Z", "2026-02-20T09:00Z")):
+        Metrics(store).record(team.person, SLUG, metric, value, at=at)
+    for slugs in (["cache-hit-rate", metric], []):
+        todo = team.todo_in(TodoStatus.IN_PROGRESS, f"Touches {slugs}")
+        team.todos.complete(team.lead, SLUG, todo.id, metric, metrics_impacted=slugs)
+    tables = [f"SELECT * FROM {name} ORDER BY 1, 2, 3" for name in ("metric_rollups", "metric_marks")]
+    before = [_columns(store, sql) for sql in tables]
+    assert [len(rows) for rows in before] == [3 + 3 + 2, 2]
+    with store.write() as tx:
+        for sql in ("DROP TABLE metric_rollups", "DROP TABLE metric_marks"):
+            tx.run(Statement(sql))
+        tx.run(Statement(f"UPDATE {VERSION_TABLE} SET version_num = '0022'"))
+    migrate(store, folder_with(tmp_path / "with-plots", up_to="0023"))
+    assert [_columns(store, sql) for sql in tables] == before
 
 
 def _columns(store: Store, sql: str) -> list[tuple[object, ...]]:

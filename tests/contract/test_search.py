@@ -79,6 +79,7 @@ def test_results_are_paged(store: Store, conversations: Conversations, agent: Sc
     for number in range(7):
         conversations.add_message(agent, MessageRole.USER, f"apple {number}")
     first = read_search(store, "apple", limit=4)
+    conversations.add_message(agent, MessageRole.USER, "an apple that was written between the pages")
     rest = read_search(store, "apple", limit=4, cursor=first.cursor)
     assert len({hit.id for hit in (*first.hits, *rest.hits)}) == 7
     assert rest.cursor is None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 from tests.conftest import StoppedClock
 from tests.contract.missions import SLUG, developer_experience
 
 from punchlist.errors import InvalidInput, NotFound
+from punchlist.kernel.clock import timestamp
+from punchlist.kernel.ids import new_id
+from punchlist.missions.metrics.repository import insert_readings
 from punchlist.missions.metrics.service import Metrics
+from punchlist.missions.model import MetricReading
 from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.storage.store import Store
 from punchlist.views.metrics import read_metric
@@ -64,3 +69,39 @@ def test_an_unknown_metric_and_a_bad_number_of_points_are_refused(store: Store) 
         read_metric(store, SLUG, "nothing")
     with pytest.raises(InvalidInput, match="points"):
         read_metric(store, SLUG, METRIC, points=0)
+
+
+@pytest.mark.spec("M15")
+def test_a_plot_of_many_readings_summarises_each_of_them_once(store: Store) -> None:
+    """They come in any order, some of them from before 1970, and are rolled up by minute, hour and day."""
+    developer_experience(store)
+    chance = Random(7)
+    metric = next(view.metric for view in Metrics(store).views(SLUG) if view.metric.slug == METRIC)
+    newest = datetime(2026, 2, 20, 12, 30, 30, tzinfo=UTC)
+    spans = {"day": timedelta(days=30_000), "hour": timedelta(days=40), "minute": timedelta(hours=9)}
+    times = [newest - span * chance.random() for span in spans.values() for _ in range(2_100)]
+    readings = [
+        MetricReading(new_id(), metric.mission_id, metric.id, number, chance.uniform(-9, 9), timestamp(at), "test", "")
+        for number, at in enumerate(times, start=1)
+    ]
+    with store.write() as tx:
+        insert_readings(tx, readings)
+    values = {timestamp(at): reading.value for at, reading in zip(times, readings, strict=True)}
+    ranges = [(None, None), *((newest - span * part, newest) for span in spans.values() for part in (1.0, 0.97))]
+    for since, until in ranges:
+        wanted = {
+            at: value
+            for at, value in values.items()
+            if since is None or until is None or timestamp(since) <= at < timestamp(until)
+        }
+        for most in (7, 150):
+            plot = read_metric(store, SLUG, METRIC, since=since, until=until, points=most)
+            assert most / 3 < len(plot.points) <= most
+            assert [point.at for point in plot.points] == sorted({point.at for point in plot.points})
+            before = "0"
+            for point in plot.points:
+                inside = [value for at, value in wanted.items() if before < at <= point.at]
+                assert (point.readings, point.low, point.high) == (len(inside), min(inside), max(inside))
+                assert point.value == pytest.approx(sum(inside) / len(inside), abs=1e-9)
+                before = point.at
+            assert before == max(wanted)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from tests.conftest import StoppedClock
 from tests.contract.missions import BUILD, ONBOARDING, SLUG, Team, developer_experience
+from tests.sessions import start_session
 
 from punchlist.conversations.model import NoticeKind, Scope
 from punchlist.conversations.service import Conversations
@@ -16,7 +19,7 @@ from punchlist.missions.budgets.service import Budgets
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.storage.open import open_store
 from punchlist.storage.store import Store
-from punchlist.views.live import GAP_SECONDS, LiveFeed, read_activity
+from punchlist.views.live import GAP_SECONDS, ActivityPage, LiveFeed, read_activity
 from punchlist.views.series import read_series
 
 
@@ -130,6 +133,23 @@ def test_a_subscription_continues_after_its_last_number_and_sees_other_writers(
         assert resumed.poll() == []
     finally:
         other.close()
+
+
+@pytest.mark.spec("M15")
+def test_activity_does_not_pass_over_an_event_that_becomes_visible_late(
+    prepared_postgres_url: str, clock: StoppedClock
+) -> None:
+    """PostgreSQL numbers the events of a transaction before it commits."""
+    url = prepared_postgres_url
+    with closing(open_store(url, clock=clock)) as store, closing(open_store(url, clock=clock)) as other:
+        team = developer_experience(store)
+        before = read_activity(store, limit=500).last
+        with other.write() as tx:
+            chats.post(tx, team.system, team.mission.conversation_id, NoticeKind.NOTE, "late")
+            start_session(store, Scope("early", team.person.actor))
+            assert read_activity(store, after=before) == ActivityPage([], before)
+        found = read_activity(store, after=before)
+        assert [entry.conversation_id for entry in found.entries] == [team.mission.conversation_id, "early"]
 
 
 @pytest.mark.spec("M15")

@@ -3,7 +3,7 @@ same for its todos."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from punchlist.kernel.events import Event
@@ -14,6 +14,7 @@ from punchlist.missions.directives.model import Directive, DirectiveAction
 from punchlist.missions.escalations import repository as escalation_repository
 from punchlist.missions.escalations.lifecycle import EscalationAction
 from punchlist.missions.metrics import repository as metric_repository
+from punchlist.missions.metrics.rollups import differ, roll_up
 from punchlist.missions.metrics.service import MetricAction
 from punchlist.missions.model import (
     Escalation,
@@ -134,8 +135,28 @@ def compare(tx: Transaction, mission_id: str, events: Sequence[Event]) -> Iterat
         "todo_files": todo_repository.files_in_mission(tx, mission_id),
         "recommendations": recommendation_repository.all_in_mission(tx, mission_id),
     }
-    for table, expected in replay(events).items():
+    replayed = replay(events)
+    for table, expected in replayed.items():
         yield from differences(mission_id, _NAMES[table], expected, stored[table])
+    yield from _compare_plots(tx, mission_id, events, replayed["metric_readings"].values())
+
+
+def _compare_plots(
+    tx: Transaction, mission_id: str, events: Sequence[Event], readings: Iterable[MetricReading]
+) -> Iterator[str]:
+    """What is computed from readings and completions."""
+    found = {rollup[:3]: rollup for rollup in metric_repository.rollups_in_mission(tx, mission_id)}
+    expected = roll_up(readings)
+    if found.keys() != expected.keys() or any(differ(found[key], expected[key]) for key in found):
+        yield f"mission:{mission_id}: the rollups of its metrics differ from their readings"
+    metrics = {metric.slug: metric.id for metric in mission_repository.metrics_of(tx, mission_id)}
+    marks = {
+        (metrics.get(slug), event.at, event.subject)
+        for event in events
+        for slug in event.payload().get("metrics_impacted", ())
+    }
+    if marks != set(metric_repository.marks_in_mission(tx, mission_id)):
+        yield f"mission:{mission_id}: the marks of its metrics differ from its completed todos"
 
 
 def differences(mission_id: str, what: str, expected: dict[str, Any], stored: Sequence[Any]) -> Iterator[str]:

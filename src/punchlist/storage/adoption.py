@@ -61,7 +61,7 @@ _NOT_SHOWN: Final = frozenset(
     (
         *("turns", "pillars", "traces", "chain_anchor", "mission_spending", "budget_stops", "inbox_requests"),
         *("workers", "notifications", "turn_interrupts", "turn_status", "live_output", "punchlist_schema"),
-        *("search_documents", "search_progress"),
+        *("search_documents", "search_progress", "metric_rollups", "metric_marks"),
     )
 )
 """Tables of parts of what is counted, records of processes, and what is computed from the rest."""

@@ -8,11 +8,11 @@ from typing import Final
 from punchlist.errors import SchemaTooNew, SchemaTooOld, StoreDamaged, StoreError
 from punchlist.storage.database import Database
 
-SCHEMA_VERSION: Final = "0022"
+SCHEMA_VERSION: Final = "0023"
 """The number of the newest file in `migrations/`; a test compares them."""
 SCHEMA_DIGESTS: Final = {
-    "sqlite": "cb6eec765122834414edf131cafc1fbbf3a312fcf12fddbac716bf9ad7c93bfe",
-    "postgresql": "128b49bf567f6587897bc23218375b4b06c2b9aebe1b8fa6e09db18e65f0b647",
+    "sqlite": "c0fbde7bb34d8c05299d8c0400a28da84f18c66da7fe2857096dab2618b28e4e",
+    "postgresql": "01fb8c743a635753595b52bf70b11bba170487a338490f46130200ebcd87ec1e",
 }
 """The digests of all tables, indexes, triggers and views of this version; a test compares them with the files."""
 BASELINE: Final = "0004"

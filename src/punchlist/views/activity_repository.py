@@ -85,6 +85,7 @@ entries_in_conversation: Final = SelectAll(
     "AND (conversation_id, seq) <= (:conversation_id, :until) ORDER BY conversation_id, seq LIMIT :most",
 )
 next_numbers: Final = SelectAll[int](first_column, "SELECT seq FROM events WHERE seq > :after ORDER BY seq LIMIT :most")
+newest_events: Final = SelectAll[tuple[int, str]](tuple, "SELECT seq, at FROM events ORDER BY seq DESC LIMIT :most")
 first_from: Final = SelectOne[tuple[int, str]](
     tuple, "SELECT seq, at FROM events WHERE seq >= :seq ORDER BY seq LIMIT 1"
 )

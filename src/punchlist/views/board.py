@@ -184,7 +184,7 @@ def _pillar_id(mission: Mission, pillars: Mapping[str, str], slug: str | None) -
 def _patterns(search: str) -> dict[str, str]:
     escaped = search.replace("!", "!!").replace("%", "!%").replace("_", "!_")
     pattern = f"%{escaped}%" if search else ""
-    return {"search": pattern, "lowered": pattern.lower()}
+    return {"search": pattern, "lowered": "" if search.isascii() else pattern.lower()}
 
 
 def _waits(tx: Transaction, mission: Mission, runs: Mapping[str, Run], page: TodoPage) -> dict[str, list[CardWait]]:

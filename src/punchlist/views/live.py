@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import merge
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from punchlist.errors import InvalidInput
@@ -70,7 +70,8 @@ def read_activity(
         if since is not None:
             after = max(after, _number_before(tx, timestamp(since)))
         source = find_source(tx, mission, conversation_id)
-        found = _entries(tx, source, after, _NO_LIMIT, max(1, min(limit, MAX_LIMIT)))
+        until = _NO_LIMIT if store.database.one_writer else _last_before_gap(tx)
+        found = _entries(tx, source, after, until, max(1, min(limit, MAX_LIMIT)))
         # In a database that was restored, the newest event can be older.
         last = found[-1].seq if found else min(after, activity_repository.newest_number(tx) or 0)
     return ActivityPage(found, last)
@@ -122,6 +123,14 @@ def _still_open_at(tx: Transaction, after: int) -> str:
     """The time of an event, with room for clocks that differ."""
     row = activity_repository.first_from(tx, after) if after else None
     return timestamp(parse_timestamp(row[1]) - _CLOCKS_DIFFER) if row is not None else ""
+
+
+def _last_before_gap(tx: Transaction) -> int:
+    """The number before the first gap among the newest events that a transaction may still fill."""
+    newest = activity_repository.newest_events(tx, MAX_LIMIT)[::-1]
+    recent = timestamp(parse_timestamp(tx.now()) - timedelta(seconds=GAP_SECONDS))
+    gaps = (before for (before, _), (seq, at) in pairwise(newest) if seq > before + 1 and at > recent)
+    return next(gaps, _NO_LIMIT)
 
 
 def _number_before(tx: Transaction, moment: str) -> int:

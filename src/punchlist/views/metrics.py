@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import pairwise
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from punchlist.errors import InvalidInput, NotFound
@@ -14,7 +12,8 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import event_stream, find_mission
+from punchlist.missions.changes import find_mission
+from punchlist.missions.metrics.rollups import LENGTHS, period_of
 from punchlist.missions.model import Metric
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import mission_repository as view_repository
@@ -23,6 +22,8 @@ from punchlist.views.mission_repository import ReadingInterval
 DEFAULT_POINTS: Final = 200
 MAX_POINTS: Final = 500
 MAX_MARKS: Final = 200
+MAX_READ: Final = 2_000
+"""A plot of more readings than this is made from rollups."""
 
 
 class MetricMark(NamedTuple):
@@ -82,38 +83,67 @@ def read_metric(
             raise NotFound(f"Mission {mission.slug!r} has no metric {excerpt(metric_slug)!r}.")
         if newest is not None:
             low = max(low, view_repository.time_of_newest(tx, metric_id=metric.id, before=newest - 1) or low)
-        found = view_repository.readings_in_range(tx, metric_id=metric.id, since=low, until=high, most=points + 1)
+        found = view_repository.readings_in_range(tx, metric_id=metric.id, since=low, until=high, most=MAX_READ + 1)
         thinned = len(found) > points
-        if thinned:
-            shown = _thin(tx, metric, low, high, points)
+        if len(found) > MAX_READ:
+            shown = _from_rollups(tx, metric, low, high, points)
         else:
             shown = [ReadingInterval(at, value, value, value, 1) for at, value in found]
-        completed = view_repository.completions(
-            tx,
-            stream=event_stream(mission.id),
-            since=low,
-            until=high,
-            # A slug contains no wildcard of LIKE.
-            pattern=f'%"metrics_impacted":[%"{metric.slug}"%',
-            most=MAX_MARKS,
-        )
-        marks = [
-            MetricMark(at, todo_id, view_repository.title_of(tx, todo_id) or "")
-            for at, todo_id, data in reversed(completed)
-            if metric.slug in json.loads(data)["metrics_impacted"]
-        ]
-    return MetricPlot(metric, low, high, thinned, shown, marks)
+            shown = _thin(shown, points) if thinned else shown
+        marks = view_repository.marks(tx, metric_id=metric.id, since=low, until=high, most=MAX_MARKS)
+        titles = [MetricMark(at, id, view_repository.title_of(tx, id) or "") for at, id in reversed(marks)]
+    return MetricPlot(metric, low, high, thinned, shown, titles)
 
 
-def _thin(tx: Transaction, metric: Metric, low: str, high: str, points: int) -> list[ReadingInterval]:
-    first, last = view_repository.first_and_last(tx, metric_id=metric.id, since=low, until=high) or (None, None)
-    assert first is not None
-    assert last is not None
-    return view_repository.find_intervals(tx, metric.id, list(_bounds(first, last, points)))
+def _thin(readings: Sequence[ReadingInterval], points: int) -> list[ReadingInterval]:
+    times = [parse_timestamp(reading.at).timestamp() for reading in readings]
+    length = (times[-1] - times[0]) / points or 1
+    placed = zip(times, readings, strict=True)
+    # The last one ends the last interval.
+    return _merge((min(int((at - times[0]) / length), points - 1), reading) for at, reading in placed)
 
 
-def _bounds(first: str, last: str, points: int) -> Iterator[tuple[str, str]]:
-    """Intervals of equal length. The last one includes `last`."""
-    start, end = parse_timestamp(first), parse_timestamp(last) + timedelta(microseconds=1)
-    edges = [timestamp(start + (end - start) * number / points) for number in range(points + 1)]
-    return pairwise(edges)
+def _from_rollups(tx: Transaction, metric: Metric, low: str, high: str, points: int) -> list[ReadingInterval]:
+    """From whole periods, and the readings before the first and after the last of them."""
+    reading_range = {"metric_id": metric.id, "since": low, "until": high}
+    first, last = (
+        parse_timestamp(each) for each in view_repository.first_and_last(tx, **reading_range) or () if each is not None
+    )
+    span = (last - first).total_seconds()
+    seconds = next((each for each in LENGTHS if span / each >= points), LENGTHS[-1])
+    start, end = period_of(first, seconds), period_of(last, seconds) + 1
+    each = -(-(end - start) // points)
+    # A period that the range cuts has readings outside the range.
+    whole_start = start + (low > timestamp(_begin(start, seconds)))
+    whole_end = end - (high < timestamp(_begin(end, seconds)))
+    whole = view_repository.rollups(
+        tx, metric_id=metric.id, seconds=seconds, origin=start, start=whole_start, end=whole_end, each=each
+    )
+    edges = [(start, low, min(high, timestamp(_begin(whole_start, seconds))))] if whole_start > start else []
+    if whole_end < end and whole_end >= whole_start:
+        edges.append((whole_end, timestamp(_begin(whole_end, seconds)), high))
+    cut = [
+        ((period - start) // each, interval)
+        for period, since, until in edges
+        if (interval := view_repository.interval(tx, metric_id=metric.id, since=since, until=until))
+        and interval.readings
+    ]
+    return _merge(sorted([*whole, *cut]))
+
+
+def _begin(period: int, seconds: int) -> datetime:
+    return datetime.fromtimestamp(period * seconds, UTC)
+
+
+def _merge(placed: Iterable[tuple[int, ReadingInterval]]) -> list[ReadingInterval]:
+    """Parts of intervals in their order, each with the number of its interval."""
+    merged: dict[int, ReadingInterval] = {}
+    for place, part in placed:
+        merged[place] = _join(merged[place], part) if place in merged else part
+    return list(merged.values())
+
+
+def _join(one: ReadingInterval, other: ReadingInterval) -> ReadingInterval:
+    readings = one.readings + other.readings
+    mean = (one.value * one.readings + other.value * other.readings) / readings
+    return ReadingInterval(max(one.at, other.at), mean, min(one.low, other.low), max(one.high, other.high), readings)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from punchlist.conversations.model import Message
 from punchlist.missions.model import Escalation, MissionTodo
@@ -11,42 +12,53 @@ from punchlist.missions.todos.lifecycle import TodoStatus
 from punchlist.plan.lifecycle import OPEN
 from punchlist.runs.model import Run, RunKind, from_row
 from punchlist.storage.statements import SelectAll, SelectOne, columns, first_column, literals
-from punchlist.storage.store import Transaction
 from punchlist.toolcalls.repository import OPEN_APPROVAL
+
+T = TypeVar("T")
 
 # --- the board --------------------------------------------------------------------------------------------
 
 _TODO: Final = f"SELECT {columns((*MissionTodo._fields, 'checksum'))} FROM mission_todos"
-# SQLite lowers ASCII letters only, so the text is also compared as it was typed.
-_MATCHES: Final = (
-    "AND (:pillar_id = '' OR pillar_id = :pillar_id) AND (:priority = '' OR priority = :priority) "
-    "AND (:label = '' OR labels LIKE :label ESCAPE '!') "
-    "AND (:search = '' OR lower(title) LIKE :lowered ESCAPE '!' OR title LIKE :search ESCAPE '!' "
-    "OR lower(description) LIKE :lowered ESCAPE '!' OR description LIKE :search ESCAPE '!')"
-)
 _SINCE: Final = "WHERE mission_id = :mission_id AND ended_at >= :since"
-ended_todos: Final = SelectAll(
-    todo_repository.from_row,
-    f"{_TODO} {_SINCE} AND ended_at <= :at AND NOT (ended_at = :at AND id >= :id) {_MATCHES} "
-    "ORDER BY ended_at DESC, id DESC LIMIT :most",
-)
-"""A page of the ended todos that match, newest first, after (`at`, `id`)."""
-count_ended: Final = SelectAll[tuple[str, int]](
-    tuple, f"SELECT status, count(*) FROM mission_todos {_SINCE} GROUP BY status"
-)
-count_ended_matches: Final = SelectAll[tuple[str, int]](
-    tuple, f"SELECT status, count(*) FROM mission_todos {_SINCE} {_MATCHES} GROUP BY status"
-)
 _UNARCHIVED: Final = "WHERE mission_id = :mission_id AND unarchived_at >= :since AND ended_at < :since"
-unarchived_todos: Final = SelectAll(
-    todo_repository.from_row,
-    f"{_TODO} {_UNARCHIVED} AND ended_at <= :at AND NOT (ended_at = :at AND id >= :id) {_MATCHES} "
-    "ORDER BY ended_at DESC, id DESC LIMIT :most",
+_AFTER_PLACE: Final = "AND ended_at <= :at AND NOT (ended_at = :at AND id >= :id)"
+_NEWEST_FIRST: Final = "ORDER BY ended_at DESC, id DESC LIMIT :most"
+_FILTERS: Final = (
+    "AND (:pillar_id = '' OR pillar_id = :pillar_id) AND (:priority = '' OR priority = :priority) "
+    "AND (:label = '' OR labels LIKE :label ESCAPE '!')"
 )
+# LIKE of SQLite ignores the case of ASCII letters only; so does ILIKE with the collation C, which is several times
+# faster than with others. Text with other letters is also compared in lower case.
+_FOUND: Final = (
+    "title LIKE :search ESCAPE '!' OR description LIKE :search ESCAPE '!' "
+    "OR :lowered <> '' AND (title LIKE :lowered ESCAPE '!' OR description LIKE :lowered ESCAPE '!')"
+)
+_FOUND_POSTGRESQL: Final = (
+    "title COLLATE \"C\" ILIKE :search ESCAPE '!' OR description COLLATE \"C\" ILIKE :search ESCAPE '!' "
+    "OR :lowered <> '' AND (lower(title) LIKE :lowered ESCAPE '!' OR lower(description) LIKE :lowered ESCAPE '!')"
+)
+
+
+def _matching(build: Callable[[tuple[Any, ...]], T], select: str, end: str) -> SelectAll[T]:
+    """With the filters of a board."""
+    sql, postgresql = (
+        f"{select} {_FILTERS} AND (:search = '' OR {found}) {end}" for found in (_FOUND, _FOUND_POSTGRESQL)
+    )
+    return SelectAll(build, sql, postgresql=postgresql)
+
+
+def _status_count(row: tuple[Any, ...]) -> tuple[str, int]:
+    return row[0], row[1]
+
+
+_COUNT: Final = "SELECT status, count(*) FROM mission_todos"
+ended_todos: Final = _matching(todo_repository.from_row, f"{_TODO} {_SINCE} {_AFTER_PLACE}", _NEWEST_FIRST)
+"""A page of the ended todos that match, newest first, after (`at`, `id`)."""
+count_ended: Final = SelectAll(_status_count, f"{_COUNT} {_SINCE} GROUP BY status")
+count_ended_matches: Final = _matching(_status_count, f"{_COUNT} {_SINCE}", "GROUP BY status")
+unarchived_todos: Final = _matching(todo_repository.from_row, f"{_TODO} {_UNARCHIVED} {_AFTER_PLACE}", _NEWEST_FIRST)
 """As `ended_todos`, of those that ended before `since` and are shown again."""
-count_unarchived: Final = SelectAll[tuple[str, int]](
-    tuple, f"SELECT status, count(*) FROM mission_todos {_UNARCHIVED} {_MATCHES} GROUP BY status"
-)
+count_unarchived: Final = _matching(_status_count, f"{_COUNT} {_UNARCHIVED}", "GROUP BY status")
 newest_runs_first: Final = SelectAll(
     from_row,
     f"SELECT {columns(Run._fields)} FROM runs WHERE kind = '{RunKind.EXECUTE}' AND todo_id IN ("
@@ -154,30 +166,29 @@ _IN_RANGE: Final = "FROM metric_readings WHERE metric_id = :metric_id AND at >= 
 # A subquery with one min or max reads one entry of the index, several of them in one query read all.
 _LAST: Final = f"(SELECT max(at) {_IN_RANGE})"
 first_and_last: Final = SelectOne[tuple[str | None, str | None]](tuple, f"SELECT (SELECT min(at) {_IN_RANGE}), {_LAST}")
-_interval: Final = SelectOne(
+interval: Final = SelectOne(
     ReadingInterval._make, f"SELECT {_LAST}, avg(value), min(value), max(value), count(*) {_IN_RANGE}"
 )
 readings_in_range: Final = SelectAll[tuple[str, float]](
     tuple, f"SELECT at, value {_IN_RANGE} ORDER BY at, position LIMIT :most"
 )
+rollups: Final = SelectAll[tuple[int, ReadingInterval]](
+    lambda row: (int(row[0]), ReadingInterval(row[1], row[2], row[3], row[4], int(row[5]))),
+    "SELECT (period - :origin) / :each AS place, max(last_at), sum(total) / sum(readings), min(low), max(high), "
+    "sum(readings) FROM metric_rollups WHERE metric_id = :metric_id AND seconds = :seconds "
+    "AND period >= :start AND period < :end GROUP BY place ORDER BY place",
+)
+"""Intervals of `each` periods from `origin` on, with the number of each."""
 time_of_newest: Final = SelectOne[str](
     first_column,
     "SELECT at FROM metric_readings WHERE metric_id = :metric_id "
     "ORDER BY at DESC, position DESC LIMIT 1 OFFSET :before",
 )
 """When the reading was taken that has `before` newer ones."""
-_TODO_STATUSES: Final = literals(TodoStatus)
-completions: Final = SelectAll[tuple[str, str, str]](
+marks: Final = SelectAll[tuple[str, str]](
     tuple,
-    "SELECT at, subject, data FROM events WHERE substr(stream, 1, 8) = 'mission:' "
-    f"AND to_status IN ({_TODO_STATUSES}) AND stream = :stream AND at >= :since AND at < :until "
-    "AND to_status = 'completed' AND data LIKE :pattern ORDER BY at DESC LIMIT :most",
+    "SELECT at, todo_id FROM metric_marks WHERE metric_id = :metric_id AND at >= :since AND at < :until "
+    "ORDER BY at DESC, todo_id DESC LIMIT :most",
 )
-"""Time, todo id and event data of the completions whose data match, newest first."""
+"""Times and todo ids, newest first."""
 title_of: Final = SelectOne[str](first_column, "SELECT title FROM mission_todos WHERE id = :id")
-
-
-def find_intervals(tx: Transaction, metric_id: str, bounds: list[tuple[str, str]]) -> list[ReadingInterval]:
-    """The intervals that have readings."""
-    found = (_interval(tx, metric_id=metric_id, since=since, until=until) for since, until in bounds)
-    return [each for each in found if each is not None and each.readings]

@@ -29,6 +29,7 @@ EXCERPT_LENGTH: Final = 240
 _BEFORE: Final = 60
 """Characters of an excerpt before the first match."""
 _WORD: Final = re.compile(r"[^\W_]+")
+_CURSOR: Final = re.compile(r"(?P<newest>[0-9]{1,15})-(?P<skipped>[0-9]{1,5})")
 SearchKind = Literal["request", "message", "plan_todo", "checklist_item", "mission_todo"]
 KINDS: Final[tuple[SearchKind, ...]] = get_args(SearchKind)
 
@@ -85,9 +86,10 @@ def read_search(
     """Search for words. `mission` is a slug or an id."""
     if kind is not None and kind not in KINDS:
         raise InvalidInput(f"kind: must be one of {', '.join(KINDS)}")
-    if cursor is not None and not (cursor.isdecimal() and len(cursor) < 6):
+    place = _CURSOR.fullmatch(cursor) if cursor is not None else None
+    if cursor is not None and place is None:
         raise InvalidInput("cursor: must be a nextCursor, unchanged; leave it out to start from the beginning")
-    limit, skipped = max(1, min(limit, MAX_LIMIT)), int(cursor or 0)
+    limit, skipped = max(1, min(limit, MAX_LIMIT)), int(place["skipped"]) if place else 0
     complete = True
     # A database that cannot be written is searched as it was indexed last.
     with suppress(StoreError):
@@ -96,9 +98,12 @@ def read_search(
     if not wanted:
         return SearchPage([], None, complete)
     with store.read() as tx:
+        # The pages of a search do not move when documents are added.
+        newest = int(place["newest"]) if place else repository.newest_document(tx) or 0
         found = repository.matches(
             tx,
             query=_query(store, wanted),
+            newest=newest,
             kind=kind or "",
             mission_id=find_mission(tx, mission).id if mission is not None else "",
             conversation_id=conversation_id or "",
@@ -106,7 +111,7 @@ def read_search(
             skipped=skipped,
         )
     hits = _without_echoes([_hit(document, wanted) for document in found[:limit]])
-    return SearchPage(hits, str(skipped + limit) if len(found) > limit else None, complete)
+    return SearchPage(hits, f"{newest}-{skipped + limit}" if len(found) > limit else None, complete)
 
 
 def _without_echoes(hits: Sequence[SearchHit]) -> list[SearchHit]:

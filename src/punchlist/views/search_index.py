@@ -72,7 +72,7 @@ def fold(word: str) -> str:
 
 def _settled(store: Store, events: list[IndexedEvent]) -> int:
     """The last event before which no other can become visible."""
-    if store.database.one_writer or len(events) == BATCH:
+    if store.database.one_writer:
         return events[-1].seq
     old = timestamp(store.clock() - UNSETTLED)
     return max((event.seq for event in events if event.at < old), default=events[0].seq - 1)

@@ -108,9 +108,10 @@ REMOVE_FROM_INDEX: Final = Statement(
 _OF_DOCUMENT: Final = columns(SearchDocument._fields, of="d")
 _WANTED: Final = (
     "(:kind = '' OR d.kind = :kind) AND (:mission_id = '' OR d.mission_id = :mission_id) "
-    "AND (:conversation_id = '' OR d.conversation_id = :conversation_id) "
+    "AND (:conversation_id = '' OR d.conversation_id = :conversation_id) AND d.id <= :newest "
     f"ORDER BY d.id DESC LIMIT {CANDIDATES}"
 )
+newest_document: Final = SelectOne[int](first_column, "SELECT max(id) FROM search_documents")
 _IS_NOTICE: Final = (
     "CASE WHEN EXISTS (SELECT 1 FROM messages WHERE messages.id = subject "
     f"AND messages.kind NOT IN ({literals((TEXT, REPLY))})) THEN 1 ELSE 0 END"
@@ -120,7 +121,7 @@ matches: Final = SelectAll(
     FoundDocument._make,
     f"SELECT {_DOCUMENT}, score, {_IS_NOTICE} AS is_notice FROM (SELECT {_OF_DOCUMENT}, d.id AS document, "
     "bm25(search_index) AS score FROM search_index JOIN search_documents AS d ON d.id = search_index.rowid "
-    f"WHERE search_index MATCH :query AND {_WANTED.replace('d.id DESC', 'search_index.rowid DESC')}) {_RANKED}",
+    f"WHERE search_index MATCH :query AND {_WANTED.replace('d.id', 'search_index.rowid')}) {_RANKED}",
     postgresql=f"SELECT {_DOCUMENT}, score, {_IS_NOTICE} AS is_notice FROM (SELECT {_OF_DOCUMENT}, d.id AS document, "
     "-ts_rank_cd(d.words, to_tsquery('simple', :query)) AS score FROM search_documents AS d "
     f"WHERE d.words @@ to_tsquery('simple', :query) AND {_WANTED}) AS found {_RANKED}",

@@ -127,7 +127,7 @@ class Metrics:
                 source=source.strip(),
                 note=note.strip(),
             )
-            metric_repository.insert_reading(tx, reading)
+            metric_repository.insert_readings(tx, [reading])
             data = reading._asdict()
             if source != MANUAL and metric.last_error is not None:
                 metric_repository.set_error(tx, metric.id, None, None)

@@ -19,6 +19,8 @@ from punchlist.kernel.text import display_value, excerpt, visible
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.changes import MissionWrite, check_active, find_mission, find_pillar, lock_mission
 from punchlist.missions.escalations.transitions import OVERDUE
+from punchlist.missions.metrics import repository as metric_repository
+from punchlist.missions.metrics.repository import CompletionMark
 from punchlist.missions.metrics.service import COLLECTOR
 from punchlist.missions.model import Mission, MissionScope, MissionTodo, NewMissionTodo, Pillar, TodoChange
 from punchlist.missions.todos.attachments import TodoAttachments
@@ -159,6 +161,9 @@ class MissionTodos(TodoEdits, TodoLinks, TodoAttachments, TodoReports):
                 ended_at=now,
                 override_reason=None if passed else override_reason,
             )
+            metrics = {metric.slug: metric.id for metric in mission_repository.metrics_of(tx, todo.mission_id)}
+            for slug in slugs:
+                metric_repository.INSERT_MARK(tx, CompletionMark(metrics[slug], now, todo.id))
             answer_escalations(write, todo, f"completed: {excerpt(outcome, 500)}")
             run = _enqueue_collection(write, slugs, todo) if slugs else None
             return TodoChange(completed, run_id=run.id if run else None)

@@ -417,11 +417,32 @@ def test_an_archived_mission_is_read_but_changes_no_more(missions: Missions, sto
             apply(missions, FILE)
         with pytest.raises(Conflict, match="belongs to a mission that was archived"):
             missions.preview(file.parse_value(FILE))
-        with pytest.raises(IllegalTransition, match="is archived and can no longer change"):
+        with pytest.raises(IllegalTransition, match=r"is archived. Unarchive it"):
             missions.archive(ANN, "dx", "again")
-        with pytest.raises(IllegalTransition, match="is archived and can no longer change"):
+        with pytest.raises(IllegalTransition, match=r"is archived. Unarchive it"):
             add_todos(store, "build", 1)
         assert not missions.take_tick(ANN, archived.id, "2026-02-23T09:00:00.000000Z")
+
+
+@pytest.mark.spec("M1")
+def test_an_archived_mission_is_brought_back_by_a_person_for_a_reason(missions: Missions, store: Store) -> None:
+    apply(missions, FILE)
+    missions.pause(ANN, "dx", "holidays")
+    archived = missions.archive(ANN, "dx", "reached")
+    with nothing_changes(store):
+        with pytest.raises(NotAllowed, match="may not unarchive a mission"):
+            missions.unarchive(LEAD, "dx", "more to do")
+        with pytest.raises(InvalidInput, match="reason: must be 1 to"):
+            missions.unarchive(ANN, "dx", " ")
+        with pytest.raises(NotFound, match="no mission"):
+            missions.unarchive(ANN, "dy", "more to do")
+    back = missions.unarchive(ANN, "dx", "more to do")
+    assert (back.status, back.pause_reason, missions.list()) == ("active", "holidays", [back])
+    assert replayed(store, archived.id) == []
+    assert trail(store, event_stream(archived.id))[-1].reason == "more to do"
+    add_todos(store, "build", 1)
+    with nothing_changes(store), pytest.raises(IllegalTransition, match="is not archived"):
+        missions.unarchive(ANN, "dx", "again")
 
 
 @pytest.mark.spec("M1")

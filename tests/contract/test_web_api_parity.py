@@ -124,6 +124,8 @@ def test_todos_of_all_missions_are_listed(person: ApiClient) -> None:
     assert person.post("/missions/second/archive", WHY)[0] == 200
     assert person.get("/todos?status=cancelled")[1]["items"] == []
     assert len(person.get("/todos?status=cancelled&archived=true")[1]["items"]) == 1
+    assert person.post("/missions/second/unarchive", WHY)[1]["status"] == "active"
+    assert len(person.get("/todos?status=cancelled")[1]["items"]) == 1
 
 
 def test_one_action_on_many_todos_tells_which_of_them_failed(site: WebSite, person: ApiClient) -> None:

@@ -67,6 +67,33 @@ def test_the_document_is_the_one_that_clients_know() -> None:
     assert written == SNAPSHOT.read_text()
 
 
+def untyped(value: Any, path: str = "") -> Iterator[str]:
+    """Objects of which the document says only that they are objects."""
+    if isinstance(value, dict):
+        named = value.keys() & {"properties", "patternProperties"} or isinstance(
+            value.get("additionalProperties"), dict
+        )
+        if value.get("type") == "object" and not named:
+            yield path
+        for name, each in value.items():
+            yield from untyped(each, f"{path}/{name}")
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from untyped(each, f"{path}/{index}")
+
+
+@pytest.mark.spec("X12")
+def test_every_object_has_its_fields_but_what_tools_and_kinds_of_work_define() -> None:
+    found = {path.removeprefix("/components/schemas/") for path in untyped(document(ENDPOINTS))}
+    assert found == {
+        "ApprovalBody/properties/arguments/anyOf/0",
+        "InboxAnswerBody/properties/arguments/anyOf/0",
+        "ListedRecommendationShape/properties/arguments",
+        "RecommendationShape/properties/arguments",
+        "RunShape/properties/request",
+    }
+
+
 def send_all(
     site: WebSite, person: ApiClient, mode: GenerationMode, examples: int, checks: Sequence[Any]
 ) -> tuple[int, set[int]]:

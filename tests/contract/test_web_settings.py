@@ -102,7 +102,7 @@ def test_pillars_and_metrics_are_added_changed_and_removed(pages: Pages) -> None
 
 
 @pytest.mark.spec("M18", "M19")
-def test_strategies_change_and_the_mission_is_paused_resumed_and_archived(pages: Pages) -> None:
+def test_strategies_change_and_the_mission_is_paused_resumed_archived_and_unarchived(pages: Pages) -> None:
     path = f"/missions/{SLUG}/strategies"
     added = pages.post(path, do="add", pillar=BUILD, description="Cache more", reason="It is slow")
     assert added.status_code == 200, added.json()
@@ -116,8 +116,13 @@ def test_strategies_change_and_the_mission_is_paused_resumed_and_archived(pages:
     assert pages.post(state, do="resume").status_code == 200
     assert pages.mission.paused_at is None
     assert pages.post(state, do="archive").status_code == 422, "it needs a reason"
-    assert pages.post(state, do="archive", reason="Reached").json()["to"] == f"/missions/{SLUG}"
-    assert "This mission is archived" in pages.http.get(SETTINGS).text
+    assert pages.post(state, do="archive", reason="Reached").status_code == 200
+    archived = pages.http.get(SETTINGS).text
+    assert "nothing in it changes" in archived
+    assert "Pause the mission" not in archived
+    assert pages.post(state, do="unarchive").status_code == 422, "it needs a reason"
+    assert pages.post(state, do="unarchive", reason="More to do").status_code == 200
+    assert (pages.mission.status, "Pause the mission" in pages.http.get(SETTINGS).text) == ("active", True)
 
 
 @pytest.mark.spec("M7")

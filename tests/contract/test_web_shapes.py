@@ -27,15 +27,39 @@ WORK = {each for each in vars(work_shapes).values() if isinstance(each, type) an
 
 
 def missing(value: Any, path: str = "") -> Iterator[str]:
-    """The fields that a model of work was sent and does not name, in it and everything below."""
+    """The fields that a model was sent and does not name, in it and everything below."""
     if isinstance(value, BaseModel):
-        if type(value) in WORK:
-            yield from (f"{path}.{name}" for name in value.model_extra or ())
+        yield from (f"{path}.{name}" for name in value.model_extra or ())
         for name in type(value).model_fields:
             yield from missing(getattr(value, name), f"{path}.{name}")
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for each in value:
             yield from missing(each, f"{path}[]")
+
+
+def types_in(value: Any) -> Iterator[type]:
+    if isinstance(value, BaseModel):
+        yield type(value)
+        for name in type(value).model_fields:
+            yield from types_in(getattr(value, name))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from types_in(each)
+
+
+PARTS = ("", "/board", "/metrics", "/pillars", "/chats", "/directives", "/recommendations", "/replay")
+EVERYWHERE = ("/missions", "/todos", "/inbox", "/approvals", "/health", "/activity", "/agents", "/tokens")
+
+
+def other_places(slug: str, chat: str, run_id: str) -> Iterator[tuple[str, str]]:
+    """Paths of the API, and what is asked for there."""
+    yield "/runs/{id}", f"/runs/{run_id}"
+    yield "/missions/{slug}/metrics/{metric}", f"/missions/{slug}/metrics/local-build-time"
+    yield "/conversations/{id}/todos", f"/conversations/{chat}/todos"
+    for part in PARTS:
+        yield f"/missions/{{slug}}{part}", f"/missions/{slug}{part}"
+    for path in EVERYWHERE:
+        yield path, path
 
 
 @pytest.fixture
@@ -69,15 +93,6 @@ def test_models_of_work_name_every_field(office: Office, database: str) -> None:
     slug, pillar = office.team.slug, office.team.pillars[BUILD]
     seen = set[type]()
 
-    def collect(value: Any) -> None:
-        if isinstance(value, BaseModel):
-            seen.add(type(value))
-            for name in type(value).model_fields:
-                collect(getattr(value, name))
-        elif isinstance(value, list):
-            for each in value:
-                collect(each)
-
     with opened(database) as site:
         person = site.client()
 
@@ -86,7 +101,7 @@ def test_models_of_work_name_every_field(office: Office, database: str) -> None:
             assert status == 200, (place, told)
             value = adapters["GET", path].validate_python(told)
             assert list(missing(value, path)) == [], path
-            collect(value)
+            seen.update(types_in(value))
             return told
 
         todos = read("/missions/{slug}/todos", f"/missions/{slug}/todos", "?status=all&archived=true")["items"]
@@ -99,6 +114,9 @@ def test_models_of_work_name_every_field(office: Office, database: str) -> None:
             read("/conversations/{id}", f"/conversations/{chat}")
         read("/missions/{slug}/series", f"/missions/{slug}/series", "?days=366")
         assert read("/search", "/search", "?q=deploy")["items"]
+        runs = read("/runs", "/runs")["items"]
+        for path, place in other_places(slug, pillar.todo_conversation_id, runs[0]["id"]):
+            read(path, place)
     # The others need messages outside chats, prices and ended turns.
     assert {each.__name__ for each in WORK - seen - {ResponseModel}} <= {
         "MessageShape", "SpendDayShape", "TurnsDayShape",

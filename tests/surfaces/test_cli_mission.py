@@ -394,7 +394,7 @@ def test_todos_that_ended_long_ago_are_left_out_unless_asked_for(punchlist: Cli,
 
 @pytest.mark.spec("M1")
 def test_a_mission_that_is_not_there_is_named_with_the_nearest(punchlist: Cli, team: Team) -> None:
-    for command in (["show"], ["export"], ["trust", "--yes"], ["archive", "--why", "x"]):
+    for command in (["show"], ["export"], ["trust", "--yes"], ["archive", "--why", "x"], ["unarchive", "--why", "x"]):
         message = refused(punchlist, *command, "developer-experienc", code="not_found")
         assert message.startswith(f"There is no mission 'developer-experienc'. Did you mean {SLUG}?")
 

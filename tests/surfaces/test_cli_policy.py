@@ -191,6 +191,7 @@ def test_an_agent_cannot_answer_trust_install_or_loosen(punchlist: Cli, project:
 AS_A_PERSON = [
     "mission apply m.json --yes --trust",
     "mission archive m --why no",
+    "mission unarchive m --why no",
     "mission todo create m p x --check-command true",
     "mission todo complete 1 --outcome done --override mine",
     "mission todo start 1 --why now",

@@ -27,6 +27,7 @@ class MissionAction(StrEnum):
     MAKE_MISSION = "make_mission"
     CHANGE_MISSION = "change_mission"
     ARCHIVE_MISSION = "archive_mission"
+    UNARCHIVE_MISSION = "unarchive_mission"
     PAUSE_MISSION = "pause_mission"
     RESUME_MISSION = "resume_mission"
     TAKE_TICK = "take_tick"
@@ -125,7 +126,7 @@ def lock_mission(tx: Transaction, scope: Scope, slug: str) -> MissionWrite:
 
 def check_active(mission: Mission) -> None:
     if mission.status != "active":
-        raise IllegalTransition(f"Mission {mission.slug!r} is archived and can no longer change.")
+        raise IllegalTransition(f"Mission {mission.slug!r} is archived. Unarchive it to change it.")
 
 
 def find_pillar(tx: Transaction, mission: Mission, slug: str) -> Pillar:

@@ -61,6 +61,7 @@ _INSERTS: Final[dict[str, tuple[str, type[Any]]]] = {
 _UPDATES: Final[dict[str, str]] = {
     MissionAction.CHANGE_MISSION: "missions",
     MissionAction.ARCHIVE_MISSION: "missions",
+    MissionAction.UNARCHIVE_MISSION: "missions",
     MissionAction.PAUSE_MISSION: "missions",
     MissionAction.RESUME_MISSION: "missions",
     MissionAction.TAKE_TICK: "missions",

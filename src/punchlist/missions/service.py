@@ -20,7 +20,14 @@ from punchlist.kernel.ids import new_id
 from punchlist.kernel.text import block_problem
 from punchlist.missions import chats
 from punchlist.missions import repository as mission_repository
-from punchlist.missions.changes import MissionAction, MissionWrite, event_stream, find_mission, lock_mission
+from punchlist.missions.changes import (
+    MissionAction,
+    MissionWrite,
+    event_stream,
+    find_mission,
+    lock_mission,
+    unknown_mission,
+)
 from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
 from punchlist.missions.config.diff import change_lines, creation_lines
 from punchlist.missions.model import ChatChannel, Mission, MissionTodo, PillarState
@@ -97,7 +104,7 @@ class Missions:
         raise Conflict(f"Another process is creating mission {config.slug!r}. Try again.")
 
     def archive(self, scope: Scope, slug: str, reason: str) -> Mission:
-        """End a mission. It stays readable; nothing in it can change any more."""
+        """End a mission. It stays readable; nothing in it changes until it is unarchived."""
         _check_role(scope, "archive a mission")
         if problem := block_problem(reason, max_length=MAX_REASON_LENGTH, min_length=1):
             raise InvalidInput(f"reason: {problem}")
@@ -112,6 +119,22 @@ class Missions:
             archived = mission._replace(status="archived", updated_at=tx.now())
             event_log.append(tx, _update(write, archived, MissionAction.ARCHIVE_MISSION, reason.strip()))
             return archived
+
+    def unarchive(self, scope: Scope, slug: str, reason: str) -> Mission:
+        """Bring an archived mission back as it was; if it was paused, it still is."""
+        _check_role(scope, "unarchive a mission")
+        if problem := block_problem(reason, max_length=MAX_REASON_LENGTH, min_length=1):
+            raise InvalidInput(f"reason: {problem}")
+        with self._store.write() as tx:
+            mission = mission_repository.lock_mission_by_slug(tx, slug)
+            if mission is None:
+                raise unknown_mission(tx, slug)
+            if mission.status == "active":
+                raise IllegalTransition(f"Mission {slug!r} is not archived.")
+            active = mission._replace(status="active", updated_at=tx.now())
+            write = MissionWrite(tx, scope, mission)
+            event_log.append(tx, _update(write, active, MissionAction.UNARCHIVE_MISSION, reason.strip()))
+            return active
 
     def pause(self, scope: Scope, slug: str, reason: str = "") -> Mission:
         """Start no cycles and no runs of a mission any more, and pause those that run (M19)."""

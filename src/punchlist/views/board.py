@@ -216,7 +216,7 @@ def board_json(board: MissionBoard) -> dict[str, Any]:
         "pillars": [
             {
                 **camel_json(pillar, *_PILLAR_FIELDS),
-                "strategies": [{"description": each.description, "status": each.status} for each in strategies],
+                "strategies": [camel_json(each, "id", "description", "status") for each in strategies],
                 "metrics": [view.as_json() for view in board.metrics if view.pillar_slug == pillar.slug],
                 "todos": [todo for todo in cards if todo["pillarId"] == pillar.id],
             }

@@ -127,6 +127,25 @@ def parse_block(field: str, raw: object, max_length: int = MAX_BLOCK_LENGTH) -> 
     return str(raw).strip()
 
 
+_LINE: Final = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_LENGTH}
+_WORD: Final = {"type": "string", "maxLength": MAX_REASON_LENGTH}
+_WORDS: Final = {"type": "array", "items": _WORD, "minItems": 1, "maxItems": MAX_COMMAND_WORDS}
+_CHECKS: Final[Sequence[tuple[dict[str, Any], list[str]]]] = (
+    ({"name": _LINE}, ["name"]),
+    ({"metric": _LINE, "atMost": {"type": "number"}}, ["metric", "atMost"]),
+    ({"metric": _LINE, "atLeast": {"type": "number"}}, ["metric", "atLeast"]),
+    ({"file": {"type": "string", "minLength": 1}, "contains": {"type": "string"}}, ["file"]),
+    ({"command": _WORDS}, ["command"]),
+)
+CHECK_SCHEMA: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+        for properties, required in _CHECKS
+    ]
+}
+"""What `parse_check` accepts."""
+
+
 def parse_check(raw: Any, where: str, problems: list[str]) -> dict[str, Any] | None:
     """A completion check: the name of one in mission.json, a limit for a metric, a file, or a command."""
     if raw is None:

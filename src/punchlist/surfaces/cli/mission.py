@@ -282,11 +282,21 @@ def show(
 
 @app.command()
 def archive(cli: CliContext, slug: MissionArgument, why: RequiredReasonOption) -> None:
-    """Archive a mission. It stays readable but cannot be changed."""
+    """Archive a mission. It stays readable but cannot be changed until it is unarchived."""
     refuse_for_agents("mission archive")
     services = cli.services()
     mission = services.missions.archive(cli.user_scope(services), slug, why)
     cli.show(mission_json(mission, services.mission_todos.capacity(mission.slug)), f"Archived mission {mission.slug}.")
+
+
+@app.command()
+def unarchive(cli: CliContext, slug: MissionArgument, why: RequiredReasonOption) -> None:
+    """Bring an archived mission back."""
+    refuse_for_agents("mission unarchive")
+    services = cli.services()
+    mission = services.missions.unarchive(cli.user_scope(services), slug, why)
+    capacity = services.mission_todos.capacity(mission.slug)
+    cli.show(mission_json(mission, capacity), f"Mission {mission.slug} is active again.")
 
 
 # --- planning and costs -----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from punchlist.errors import PunchlistError, StoreError
 from punchlist.idempotency.model import Answer, fingerprint
 from punchlist.kernel.events import Actor
 from punchlist.missions.model import MissionScope
-from punchlist.surfaces.web.api.endpoint import RequestModel
+from punchlist.surfaces.web.api.endpoint import RequestModel, ResponseModel
 from punchlist.surfaces.web.problems import error_problem, problem
 from punchlist.tokens.model import AccessToken
 from punchlist.tokens.validation import WEBHOOK_PREFIX, webhook_secret
@@ -41,6 +41,16 @@ class WebhookBody(RequestModel):
     event: Annotated[str | None, Field(min_length=1, max_length=500)] = None
     note: Annotated[str, Field(max_length=2_000)] = ""
     mission: Annotated[str | None, Field(min_length=1, max_length=100)] = None
+
+
+class WokenShape(ResponseModel):
+    todo_id: str
+    title: str
+
+
+class WebhookAnswer(ResponseModel):
+    woken: Annotated[list[WokenShape] | None, Field(description="After wake: what no longer waits.")] = None
+    run_id: Annotated[str | None, Field(description="After cycle: its run.")] = None
 
 
 def routes() -> list[Route]:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from punchlist.kernel.events import Role
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
+from punchlist.tokens.model import TokenValidity
 from punchlist.tokens.validation import DEFAULT_LIFETIME, parse_lifetime
 
 
@@ -30,8 +31,12 @@ class TokenShape(ResponseModel):
     ]
 
 
+class ListedTokenShape(TokenShape):
+    validity: TokenValidity
+
+
 class TokenListShape(ResponseModel):
-    items: list[TokenShape]
+    items: list[ListedTokenShape]
 
 
 class NewTokenBody(RequestModel):

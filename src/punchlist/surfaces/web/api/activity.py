@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, Field
 
+from punchlist.runs.lifecycle import RunStatus
 from punchlist.surfaces.web.api.endpoint import ApiCall, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.metrics import to_utc
-from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit
+from punchlist.surfaces.web.api.shapes import Cursor, Limit
 from punchlist.surfaces.web.api.work_shapes import SearchHitShape
+from punchlist.toolcalls.policy import Mode
 from punchlist.views.health import read_health
 from punchlist.views.live import read_activity
 from punchlist.views.search import read_search
@@ -69,9 +71,78 @@ class SearchShape(ResponseModel):
     complete: bool
 
 
+class WorkerShape(ResponseModel):
+    id: str
+    slots: int
+    started_at: str
+    seen_at: str
+
+
+class PausedShape(ResponseModel):
+    at: str
+    by: str | None
+    reason: str | None
+
+
+class WaitingReviewShape(ResponseModel):
+    id: Annotated[str, Field(description="Of its run.")]
+    status: RunStatus
+    why: str
+    changed_at: str
+
+
+class NewestCycleShape(ResponseModel):
+    id: Annotated[str, Field(description="Of its run.")]
+    status: RunStatus
+    why: str
+
+
+class SpendShape(ResponseModel):
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cost: Annotated[float, Field(description="In dollars.")]
+    unpriced: Annotated[int, Field(description="Requests to models whose price is unknown.")]
+
+
+class LimitsShape(ResponseModel):
+    """Those that are set."""
+
+    mode: Mode | None = None
+    cost_per_day: float | None = None
+    cost_per_todo: float | None = None
+    tokens_per_day: int | None = None
+    tokens_per_todo: int | None = None
+
+
+class BudgetReachedShape(ResponseModel):
+    id: str
+    todo_id: str | None
+    explanation: str
+    reached_at: str
+
+
+class MissionHealthShape(ResponseModel):
+    mission: Annotated[str, Field(description="Its slug.")]
+    status: str
+    paused: PausedShape | None
+    workers: Annotated[int, Field(description="Live ones; every worker serves all missions.")]
+    last_cycle: Annotated[str | None, Field(description="When the last successful one ended.")]
+    missed_cycles: int
+    next_cycle: str | None
+    queued_runs: int
+    open_runs: int
+    waiting_reviews: list[WaitingReviewShape]
+    newest_cycle: NewestCycleShape | None
+    today: SpendShape
+    limits: LimitsShape
+    budgets_reached: list[BudgetReachedShape]
+    problems: list[str]
+
+
 class HealthShape(ResponseModel):
-    workers: list[JsonObject]
-    missions: list[JsonObject]
+    workers: list[WorkerShape]
+    missions: list[MissionHealthShape]
 
 
 def _search(call: ApiCall) -> Any:

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from punchlist.surfaces.web.api.conversations import ProgressShape
 from punchlist.surfaces.web.api.endpoint import ApiCall, Endpoint, ResponseModel
-from punchlist.surfaces.web.api.shapes import JsonObject
 from punchlist.views.agents import read_agents
 
 
@@ -21,7 +21,7 @@ class RunningAgentShape(ResponseModel):
     name: str
     session: str
     has_list: Annotated[bool, Field(description="Whether it has used its list yet.")]
-    items: JsonObject
+    items: Annotated[ProgressShape, Field(description="The progress of plan and checklist.")]
 
 
 class AgentsShape(ResponseModel):

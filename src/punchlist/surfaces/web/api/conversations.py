@@ -11,7 +11,7 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.camel_json import camel_json
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, ReasonBody
+from punchlist.surfaces.web.api.shapes import Cursor, Limit, ReasonBody
 from punchlist.surfaces.web.api.work_shapes import ChatMessageShape, ChatRequestShape, ChatRunShape
 from punchlist.views.chat import read_chat
 from punchlist.views.conversations import read_conversation, read_conversations
@@ -90,12 +90,20 @@ class QueuedShape(ResponseModel):
     content: str
     said_by: str
     created_at: str
+    changed_at: str | None
+    turn_id: Annotated[str | None, Field(description="The turn that began with it.")]
 
 
 class ChatNameShape(ResponseModel):
     id: str
     title: str
     created_at: str
+
+
+class ChatDirectiveShape(ResponseModel):
+    number: int
+    content: str
+    holds_until: str | None
 
 
 class ChatShape(ResponseModel):
@@ -106,6 +114,7 @@ class ChatShape(ResponseModel):
     runs: list[ChatRunShape]
     waiting: list[QueuedShape]
     requests: list[ChatRequestShape]
+    directives: Annotated[list[ChatDirectiveShape], Field(description="Those that hold in the mission of the chat.")]
 
 
 class MessageBody(RequestModel):
@@ -131,8 +140,15 @@ class StartedShape(ResponseModel):
     turn_id: str
 
 
+class InterruptedTurnShape(ResponseModel):
+    id: str
+    open: Annotated[bool, Field(description="Whether its process has yet to end it.")]
+    end_reason: str | None
+    ended_at: str | None
+
+
 class InterruptShape(ResponseModel):
-    turn: JsonObject | None
+    turn: Annotated[InterruptedTurnShape | None, Field(description="null if none was open.")]
 
 
 def _list(call: ApiCall) -> Any:

@@ -11,7 +11,7 @@ from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, Endpoint, Reque
 from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, Reason
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome
 from punchlist.toolcalls.policy import RuleLifetime
-from punchlist.views.inbox_model import InboxAction
+from punchlist.views.inbox_model import InboxAction, RequestKind
 
 OutcomeName = Literal[
     "proceed_once", "proceed_always_tool", "proceed_always_prefix", "proceed_always_server", "modify", "cancel"
@@ -21,12 +21,23 @@ OutcomeName = Literal[
 class RequestShape(ResponseModel):
     number: int
     id: str
-    kind: str
+    kind: RequestKind
     subject: str
     question: str
     asked_at: str
     age_seconds: int
-    answers: list[str]
+    answers: list[InboxAction]
+    session: str | None = None
+    mission: Annotated[str | None, Field(description="Its slug.")] = None
+    pillar: Annotated[str | None, Field(description="Its slug.")] = None
+    todo_id: str | None = None
+    todo_title: str | None = None
+    plan_todo_id: str | None = None
+    run_id: str | None = None
+    requester: str | None = None
+    reason: Annotated[str | None, Field(description="Why a person is asked, or what happens without an answer.")] = None
+    expires_at: str | None = None
+    always: Annotated[dict[str, str] | None, Field(description="What an answer for always covers.")] = None
 
 
 class InboxShape(ResponseModel):
@@ -41,6 +52,8 @@ class ApprovalShape(ResponseModel):
     question: str
     why: str
     asked_at: str
+    expires_at: str | None
+    on_expiry: str
     session: str
     tool: str
     workspace: str
@@ -55,7 +68,9 @@ class ApprovalListShape(ResponseModel):
 class ApprovalBody(RequestModel):
     outcome: OutcomeName
     reason: Annotated[Reason, Field(description="For cancel: the model reads it.")] = ""
-    arguments: Annotated[JsonObject | None, Field(description="For modify: the arguments to use instead.")] = None
+    arguments: Annotated[JsonObject | None, Field(description="For modify: the tool's arguments to use instead.")] = (
+        None
+    )
     lifetime: Annotated[
         Literal["run", "session", "permanent"], Field(description="How long an answer for always holds.")
     ] = "session"
@@ -83,7 +98,9 @@ class InboxAnswerBody(RequestModel):
         Literal["tool", "prefix", "server"] | None, Field(description="For approve: also approve later calls.")
     ] = None
     lifetime: Annotated[RuleLifetime, Field(description="For approve: how long always holds.")] = RuleLifetime.SESSION
-    arguments: Annotated[JsonObject | None, Field(description="For modify.")] = None
+    arguments: Annotated[JsonObject | None, Field(description="For modify: the tool's arguments to use instead.")] = (
+        None
+    )
 
 
 class InboxAnswerShape(ResponseModel):

@@ -11,11 +11,44 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.storage.store import Transaction
 from punchlist.surfaces.web.api.dispatch import version_of
 from punchlist.surfaces.web.api.endpoint import ApiCall, ApiReply, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import JsonObject, Reason, ReasonBody
+from punchlist.surfaces.web.api.shapes import Reason, ReasonBody
+from punchlist.verification.model import CheckOutcome, Mark
 from punchlist.views.todos import NumberedTodo, TodoList
 
 Title = Annotated[str, Field(min_length=1, max_length=500)]
 DEFAULT_REASON = "changed over HTTP"
+
+
+class ItemCheckShape(ResponseModel):
+    command: str | None = None
+    file: str | None = None
+    contains: str | None = None
+    metric: str | None = None
+    timeout: float | None = None
+
+
+class ItemCheckResultShape(ResponseModel):
+    outcome: CheckOutcome
+    output: str
+    at: str
+
+
+class ItemEvidenceShape(ResponseModel):
+    """A tool call."""
+
+    tool: str
+    summary: str
+    call_id: str | None = None
+    changed: str | None = None
+
+
+class ItemSummaryShape(ResponseModel):
+    total: int
+    pending: int
+    in_progress: int
+    completed: int
+    cancelled: int
+    dropped: int = 0
 
 
 class ItemShape(ResponseModel):
@@ -24,14 +57,24 @@ class ItemShape(ResponseModel):
     list: Literal["plan", "checklist"]
     title: str
     status: str
-    mark: str | None
+    mark: Mark | None
+    waits_for: tuple[str, ...] = ()
+    outcome: str | None = None
+    reason: str | None = None
+    check: Annotated[str | ItemCheckShape | None, Field(description="A text is a command.")] = None
+    check_result: ItemCheckResultShape | None = None
+    evidence: tuple[ItemEvidenceShape, ...] = ()
+    accepted_by: str | None = None
+    copied_from: str | None = None
+    claimed_by: str | None = None
+    claimed_until: str | None = None
     etag: Annotated[str, Field(description="For If-Match.")]
 
 
 class ItemListShape(ResponseModel):
     session: str
     items: list[ItemShape]
-    summary: JsonObject
+    summary: ItemSummaryShape
 
 
 class AddBody(RequestModel):

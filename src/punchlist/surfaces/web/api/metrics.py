@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field
 
 from punchlist.kernel.camel_json import camel_json
+from punchlist.missions.metrics.status import MetricStatus, Trend
 from punchlist.surfaces.web.api.endpoint import ApiCall, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import JsonObject, RunShape
+from punchlist.surfaces.web.api.work_shapes import RunShape
 from punchlist.views.metrics import DEFAULT_POINTS, MAX_POINTS, read_metric
 
 
-class MetricShape(ResponseModel):
+class ReadingShape(ResponseModel):
+    value: float
+    at: str
+    source: str
+    note: str
+
+
+class MetricTargetShape(ResponseModel):
     slug: str
     name: str
     unit: str
     target: float
     warning: float | None
-    direction: str
+    direction: Annotated[Literal["up", "down"], Field(description="Of an improvement.")]
+
+
+class MetricShape(MetricTargetShape):
     pillar: str
+    collector: str
     current: float | None
-    status: str
-    trend: str
+    at: Annotated[str | None, Field(description="Of the current value.")]
+    status: MetricStatus
+    trend: Trend
     stale: bool
-    readings: list[JsonObject]
+    last_error: Annotated[str | None, Field(description="Of the collector, if it failed since the last reading.")]
+    last_error_at: str | None
+    readings: Annotated[list[ReadingShape], Field(description="The newest ones, oldest first.")]
 
 
 class MetricListShape(ResponseModel):
@@ -38,26 +53,36 @@ class PlotQuery(RequestModel):
     points: Annotated[int, Field(ge=1, le=MAX_POINTS)] = DEFAULT_POINTS
 
 
-class PlotShape(ResponseModel):
-    slug: str
-    name: str
-    unit: str
-    thinned: bool
-    points: list[JsonObject]
-    marks: list[JsonObject]
+class PointShape(ResponseModel):
+    """The readings of an interval; of a single one, if the plot is not thinned."""
+
+    at: Annotated[str, Field(description="Of the last reading.")]
+    value: Annotated[float, Field(description="The mean.")]
+    low: float
+    high: float
+    readings: int
+
+
+class MarkShape(ResponseModel):
+    """A todo whose completion named the metric."""
+
+    at: str
+    todo_id: str
+    title: str
+
+
+class PlotShape(MetricTargetShape):
+    since: str
+    until: str
+    thinned: Annotated[bool, Field(description="Whether a point can stand for several readings.")]
+    points: Annotated[list[PointShape], Field(description="Oldest first.")]
+    marks: Annotated[list[MarkShape], Field(description="Oldest first.")]
 
 
 class ReadingBody(RequestModel):
     value: float
     at: Annotated[AwareDatetime | None, Field(description="When it was taken; now if left out.")] = None
     note: Annotated[str, Field(max_length=2_000)] = ""
-
-
-class ReadingShape(ResponseModel):
-    value: float
-    at: str
-    source: str
-    note: str
 
 
 class CollectBody(RequestModel):

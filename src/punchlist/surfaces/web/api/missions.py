@@ -15,13 +15,25 @@ from punchlist.missions.changes import find_mission
 from punchlist.missions.config.model import MissionConfig
 from punchlist.missions.model import Mission
 from punchlist.missions.todos.lifecycle import TodoPriority
+from punchlist.runs.lifecycle import RunStatus
 from punchlist.storage.store import Transaction
 from punchlist.surfaces.web.api.endpoint import PEOPLE, ApiCall, ApiReply, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, ReasonBody, RequiredReasonBody, RunShape, Text
+from punchlist.surfaces.web.api.metrics import MetricShape
+from punchlist.surfaces.web.api.pillars import PillarNameShape, StrategyShape
+from punchlist.surfaces.web.api.shapes import (
+    CapacityShape,
+    Cursor,
+    Limit,
+    ReasonBody,
+    RequiredReasonBody,
+    Text,
+)
+from punchlist.surfaces.web.api.todos import TodoShape
 from punchlist.surfaces.web.api.work_shapes import (
     CycleShape,
     CycleTimesShape,
     FlowDayShape,
+    RunShape,
     SpendDayShape,
     ThroughputDayShape,
     TurnsDayShape,
@@ -51,20 +63,15 @@ class MissionListShape(ResponseModel):
     items: list[MissionShape]
 
 
-class PillarShape(ResponseModel):
-    id: str
-    slug: str
-    name: str
-    conversation_id: str
-    todo_conversation_id: str
-    strategies: list[JsonObject]
-    metrics: list[JsonObject]
+class PillarShape(PillarNameShape):
+    strategies: list[StrategyShape]
+    metrics: list[MetricShape]
 
 
 class MissionDetailShape(MissionShape):
-    config: JsonObject
+    config: Annotated[MissionConfig, Field(description="The file, as changeMission takes it.")]
     pillars: list[PillarShape]
-    capacity: JsonObject
+    capacity: CapacityShape
     next_cycle: str | None
 
 
@@ -95,11 +102,33 @@ class ColumnShape(ResponseModel):
     count: int
 
 
+class CardRunShape(ResponseModel):
+    id: str
+    status: RunStatus
+    agent: str
+    why: str
+
+
+class CardWaitShape(ResponseModel):
+    kind: str
+    id: str
+    text: str
+
+
+class CardShape(TodoShape):
+    run: Annotated[CardRunShape | None, Field(description="The newest one, while it is in progress.")] = None
+    waits: Annotated[tuple[CardWaitShape, ...], Field(description="What it waits for.")] = ()
+
+
+class BoardPillarShape(PillarShape):
+    todos: list[CardShape]
+
+
 class BoardShape(ResponseModel):
     columns: list[ColumnShape]
-    capacity: JsonObject
+    capacity: CapacityShape
     next_cycle: str | None
-    pillars: list[JsonObject]
+    pillars: list[BoardPillarShape]
     next_cursor: str | None = None
 
 
@@ -129,6 +158,8 @@ class DirectiveBody(RequestModel):
 
 
 class DirectiveShape(ResponseModel):
+    id: str
+    mission_id: str
     number: int
     content: str
     status: Literal["open", "ended"]
@@ -216,6 +247,10 @@ def _archive(call: ApiCall) -> Any:
     return mission_json(call.services.missions.archive(call.scope(), call.path["slug"], call.body.reason))
 
 
+def _unarchive(call: ApiCall) -> Any:
+    return mission_json(call.services.missions.unarchive(call.scope(), call.path["slug"], call.body.reason))
+
+
 def _cycle(call: ApiCall) -> Any:
     from punchlist.engine.periodic import enqueue_cycle
 
@@ -274,6 +309,10 @@ ENDPOINTS = [
     Endpoint(
         "POST", "/missions/{slug}/archive", "archiveMission", "End a mission; it stays readable.",
         _archive, MissionShape, body=RequiredReasonBody, roles=PEOPLE,
+    ),
+    Endpoint(
+        "POST", "/missions/{slug}/unarchive", "unarchiveMission", "Bring an archived mission back.",
+        _unarchive, MissionShape, body=RequiredReasonBody, roles=PEOPLE,
     ),
     Endpoint(
         "POST", "/missions/{slug}/pause", "pauseMission", "Start no cycles and runs any more; pause those that run.",

@@ -13,7 +13,7 @@ from punchlist import __version__
 from punchlist.surfaces.web.api.dispatch import JSON, PREFIX
 from punchlist.surfaces.web.api.endpoint import Endpoint
 from punchlist.surfaces.web.problems import TITLES
-from punchlist.surfaces.web.webhooks import MAX_AGE_SECONDS, WEBHOOK_PATH, WebhookBody
+from punchlist.surfaces.web.webhooks import MAX_AGE_SECONDS, WEBHOOK_PATH, WebhookAnswer, WebhookBody
 
 _REF: Final = "#/components/schemas/{model}"
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
@@ -33,7 +33,7 @@ _PROBLEM: Final[dict[str, Any]] = {
 
 
 def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
-    models: list[tuple[Any, JsonSchemaMode]] = [(WebhookBody, "validation")]
+    models: list[tuple[Any, JsonSchemaMode]] = [(WebhookBody, "validation"), (WebhookAnswer, "serialization")]
     for endpoint in endpoints:
         models.append((endpoint.response, "serialization"))
         if endpoint.body is not None:
@@ -43,7 +43,9 @@ def document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     for endpoint in endpoints:
         paths.setdefault(PREFIX + endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint, references)
     paths[f"{PREFIX}/events"] = {"get": _EVENTS}
-    paths[WEBHOOK_PATH] = {"post": _webhook(references[WebhookBody, "validation"])}
+    paths[WEBHOOK_PATH] = {
+        "post": _webhook(references[WebhookBody, "validation"], references[WebhookAnswer, "serialization"])
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -129,7 +131,7 @@ def _header(name: str, description: str, length: int) -> dict[str, Any]:
     return {"name": name, "in": "header", "required": False, "description": description, "schema": schema}
 
 
-def _webhook(body: dict[str, Any]) -> dict[str, Any]:
+def _webhook(body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
     texts = {
         "webhook-id": "Of the request; a repeated one gets the first answer and changes nothing.",
         "webhook-timestamp": f"Unix seconds; at most {MAX_AGE_SECONDS} seconds from now.",
@@ -137,9 +139,9 @@ def _webhook(body: dict[str, Any]) -> dict[str, Any]:
     }
     lengths = {"webhook-id": 100, "webhook-timestamp": 11, "webhook-signature": 1_000}
     id = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-    answer = {
+    done = {
         "description": "Done: the todos that were woken, or the run of the cycle.",
-        "content": {JSON: {"schema": {"type": "object"}}},
+        "content": {JSON: {"schema": answer}},
     }
     return {
         "operationId": "receiveWebhook",
@@ -150,7 +152,7 @@ def _webhook(body: dict[str, Any]) -> dict[str, Any]:
         "parameters": [id, *({**_header(name, texts[name], lengths[name]), "required": True} for name in texts)],
         "requestBody": {"required": True, "content": {JSON: {"schema": body}}},
         "responses": {
-            "200": answer,
+            "200": done,
             **{str(status): _problem(status) for status in (401, 403, 404, 408, 409, 413, 422, 429, 500, 503)},
         },
     }

@@ -12,7 +12,8 @@ from punchlist.kernel.text import excerpt
 from punchlist.missions.model import PillarState, Strategy
 from punchlist.missions.strategies import MAX_LENGTH
 from punchlist.surfaces.web.api.endpoint import ApiCall, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import JsonObject, RequiredReason, RequiredReasonBody
+from punchlist.surfaces.web.api.shapes import RequiredReason, RequiredReasonBody
+from punchlist.surfaces.web.api.work_shapes import ChatRunShape
 from punchlist.views.mission_chats import read_mission_chats
 
 _PILLAR_FIELDS = ("id", "slug", "name", "description", "conversation_id", "todo_conversation_id")
@@ -28,13 +29,16 @@ class StrategyListShape(ResponseModel):
     items: list[StrategyShape]
 
 
-class PillarDetailShape(ResponseModel):
+class PillarNameShape(ResponseModel):
     id: str
     slug: str
     name: str
     description: str
     conversation_id: str
     todo_conversation_id: str
+
+
+class PillarDetailShape(PillarNameShape):
     strategies: list[StrategyShape]
     metrics: Annotated[list[str], Field(description="Slugs; listMetrics has the readings.")]
 
@@ -55,7 +59,8 @@ class MissionChatShape(ResponseModel):
     messages: int
     last_message_at: str | None
     purpose: str
-    run: JsonObject | None
+    waiting: Annotated[int, Field(description="Messages that wait for delivery.")]
+    run: Annotated[ChatRunShape | None, Field(description="What works in it, else what waits for it.")]
 
 
 class MissionChatListShape(ResponseModel):

@@ -10,10 +10,11 @@ from pydantic import Field
 from punchlist.errors import NotFound
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt
-from punchlist.missions.recommendations.model import Recommendation
+from punchlist.missions.recommendations.model import Recommendation, RecommendationStatus
 from punchlist.missions.todos.tools import change_json
 from punchlist.surfaces.web.api.endpoint import ApiCall, Endpoint, RequestModel, ResponseModel
 from punchlist.surfaces.web.api.shapes import JsonObject, RequiredReasonBody, Text
+from punchlist.surfaces.web.api.todos import TodoChangeShape
 
 
 class RecommendationQuery(RequestModel):
@@ -27,21 +28,34 @@ class RecommendationBody(RequestModel):
 
 
 class RecommendationShape(ResponseModel):
+    id: str
     number: int
+    mission_id: str
+    pillar_id: str | None
+    todo_id: str | None
     kind: str
-    status: str
+    status: RecommendationStatus
     content: str
+    arguments: Annotated[JsonObject, Field(description="What accepting it does, by its kind.")]
     created_by: str
     created_at: str
+    decided_by: str | None
+    decided_at: str | None
+    decision: str | None
+
+
+class ListedRecommendationShape(RecommendationShape):
+    pillar: Annotated[str | None, Field(description="Its slug.")]
+    action: str
 
 
 class RecommendationListShape(ResponseModel):
-    items: list[RecommendationShape]
+    items: list[ListedRecommendationShape]
 
 
 class DecisionShape(ResponseModel):
     recommendation: RecommendationShape
-    change: JsonObject | None
+    change: TodoChangeShape | None
 
 
 def _json(recommendation: Recommendation) -> dict[str, Any]:

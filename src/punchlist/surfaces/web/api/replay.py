@@ -33,6 +33,7 @@ class ListChangeShape(ResponseModel):
     actor: str
     action: str
     subject: str
+    title: Annotated[str | None, Field(description="Of the subject.")]
     from_status: str | None
     to_status: str | None
     reason: str

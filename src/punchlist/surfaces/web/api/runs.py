@@ -10,7 +10,8 @@ from pydantic import Field
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import RunKind
 from punchlist.surfaces.web.api.endpoint import ApiCall, Endpoint, RequestModel
-from punchlist.surfaces.web.api.shapes import Cursor, Limit, ReasonBody, RunPageShape, RunShape
+from punchlist.surfaces.web.api.shapes import Cursor, Limit, ReasonBody
+from punchlist.surfaces.web.api.work_shapes import RunPageShape, RunShape
 from punchlist.views.runs import read_runs
 
 

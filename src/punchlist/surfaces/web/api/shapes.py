@@ -30,16 +30,10 @@ class RequiredReasonBody(RequestModel):
     reason: RequiredReason
 
 
-class RunShape(ResponseModel):
-    id: str
-    kind: str
-    status: str
-    agent: str
-    created_at: str
-    ended_at: str | None
-    why: str
+class CapacityShape(ResponseModel):
+    """Todos of a mission, and how many there may be."""
 
-
-class RunPageShape(ResponseModel):
-    items: list[RunShape]
-    next_cursor: str | None = None
+    active: int
+    active_todo_limit: int
+    backlog: int
+    backlog_todo_limit: int

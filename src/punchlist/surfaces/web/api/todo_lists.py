@@ -24,7 +24,6 @@ class AllTodosQuery(RequestModel):
 
 class PlacedTodoShape(TodoShape):
     mission_slug: str
-    pillar_slug: str
 
 
 class AllTodosShape(ResponseModel):

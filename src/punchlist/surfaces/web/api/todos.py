@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from punchlist.errors import NotFound
 from punchlist.kernel.text import excerpt
@@ -13,22 +13,32 @@ from punchlist.missions import repository as mission_repository
 from punchlist.missions.model import MissionTodo, TodoChange
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos import tool_arguments
-from punchlist.missions.todos.lifecycle import TodoPriority
+from punchlist.missions.todos.lifecycle import TodoPriority, TodoStatus
 from punchlist.missions.todos.tool_updates import apply_update, parse_update
 from punchlist.missions.todos.tools import change_json, list_json
+from punchlist.missions.todos.validation import CHECK_SCHEMA
 from punchlist.storage.store import Transaction
 from punchlist.surfaces.web.api.dispatch import version_of
 from punchlist.surfaces.web.api.endpoint import ApiCall, ApiReply, Endpoint, RequestModel, ResponseModel
-from punchlist.surfaces.web.api.shapes import Cursor, JsonObject, Limit, RequiredReason, RequiredReasonBody, Text
+from punchlist.surfaces.web.api.shapes import (
+    CapacityShape,
+    Cursor,
+    JsonObject,
+    Limit,
+    RequiredReason,
+    RequiredReasonBody,
+    Text,
+)
 from punchlist.surfaces.web.api.work_shapes import (
     CallShape,
     ChangeShape,
     ChatMessageShape,
     MessageShape,
     QuestionShape,
-    TodoRunShape,
+    RunShape,
     TokensShape,
 )
+from punchlist.verification.model import Mark
 from punchlist.views.todo_detail import detail_json, read_detail
 from punchlist.views.todo_evidence import read_todo_evidence
 from punchlist.views.todo_history import read_history
@@ -39,29 +49,63 @@ Block = Annotated[str, Field(max_length=20_000)]
 Slugs = Annotated[tuple[Line, ...], Field(max_length=50)]
 
 
+TodoCheck = Annotated[JsonObject, WithJsonSchema(CHECK_SCHEMA)]
+
+
+class CheckResultShape(ResponseModel):
+    passed: bool
+    detail: str
+    at: str
+
+
+class SubItemsShape(ResponseModel):
+    total: int
+    completed: int
+    cancelled: int
+
+
 class TodoShape(ResponseModel):
     id: str
+    mission_id: str
+    pillar_id: str
+    pillar_slug: str | None = None
     title: str
     description: str
     justification: str
     completion_criteria: str
-    status: Literal["backlog", "pending", "in_progress", "completed", "cancelled"]
+    status: TodoStatus
     priority: TodoPriority
     deadline: str | None
     outcome: str | None
     created_at: str
     started_at: str | None
     completed_at: str | None
+    ended_at: str | None = None
+    assigned_agent: str | None
+    version: str
+    parent_id: str | None = None
+    unarchived_at: str | None = None
+    also_affects: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    blocked_by: Annotated[tuple[str, ...], Field(description="Ids of open todos.")] = ()
+    sub_items: SubItemsShape | None = None
+    check: Annotated[TodoCheck | None, Field(description="What must pass before completion.")] = None
+    check_result: CheckResultShape | None = None
+    override_reason: Annotated[str | None, Field(description="Why it was completed without its check.")] = None
+    overdue: bool = False
+    escalated: bool = False
+    mark: Mark | None = None
 
 
 class TodoChangeShape(TodoShape):
+    other: Annotated[TodoShape | None, Field(description="What it was exchanged with.")] = None
     warning: str | None = None
     run_id: str | None = None
 
 
 class TodoListShape(ResponseModel):
     items: list[TodoShape]
-    summary: JsonObject
+    summary: CapacityShape
     next_cursor: str | None = None
 
 
@@ -81,13 +125,41 @@ class CostsShape(ResponseModel):
     evidence_cursor: Annotated[str | None, Field(description="For getTodoEvidence: the calls before these.")] = None
 
 
+class TodoReferenceShape(ResponseModel):
+    id: str
+    title: str
+    status: TodoStatus
+
+
+class LinkedTodoShape(TodoReferenceShape):
+    kind: Annotated[str, Field(description="Such as blocks, or blockedBy.")]
+
+
+class CommentShape(ResponseModel):
+    id: str
+    author: str
+    content: str
+    created_at: str
+
+
+class FileShape(ResponseModel):
+    name: str
+    content: Annotated[str | None, Field(description="null for a file of the workspace.")]
+    created_by: str
+    created_at: str
+
+
 class TodoDetailShape(TodoShape):
     mission_slug: str
-    pillar_slug: str
+    parent: TodoReferenceShape | None = None
+    children: tuple[TodoReferenceShape, ...] = ()
+    links: tuple[LinkedTodoShape, ...] = ()
+    comments: tuple[CommentShape, ...] = ()
+    files: tuple[FileShape, ...] = ()
     conversation_id: str
     claim: ClaimShape | None
     questions: list[QuestionShape]
-    runs: list[TodoRunShape]
+    runs: list[RunShape]
     costs: CostsShape
     history: list[ChangeShape]
     messages: list[MessageShape]
@@ -114,7 +186,7 @@ class NewTodoBody(RequestModel):
     assigned_agent: Line | None = None
     target_status: Literal["pending", "backlog"] | None = None
     also_affects: Slugs = ()
-    check: Annotated[JsonObject | None, Field(description="What must pass before completion.")] = None
+    check: Annotated[TodoCheck | None, Field(description="What must pass before completion.")] = None
     template: Line | None = None
 
 
@@ -150,7 +222,7 @@ class EditTodoBody(RequestModel):
     deadline: Line | None = None
     priority: TodoPriority | None = None
     also_affects: Slugs | None = None
-    check: JsonObject | None = None
+    check: TodoCheck | None = None
     labels: Slugs | None = None
     parent_id: Line | None = None
     clear: Slugs | None = None

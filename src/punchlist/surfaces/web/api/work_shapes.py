@@ -61,10 +61,10 @@ class ChatRunShape(ResponseModel):
     why: str
 
 
-class TodoRunShape(ChatRunShape):
+class RunShape(ChatRunShape):
     mission_id: str | None
     pillar_id: str | None
-    request: JsonObject
+    request: Annotated[JsonObject, Field(description="What it was queued with, by its kind.")]
     conversation_id: str
     turn_id: str | None
     created_by: str
@@ -81,6 +81,11 @@ class TodoRunShape(ChatRunShape):
     usage: TokensShape
     tool_calls: int
     seconds: float
+
+
+class RunPageShape(ResponseModel):
+    items: list[RunShape]
+    next_cursor: str | None = None
 
 
 # --- changes and requests ---------------------------------------------------------------------------------

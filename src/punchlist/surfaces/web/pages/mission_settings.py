@@ -81,8 +81,11 @@ def change_state(request: PageRequest) -> Redirect:
             return _back(request, "Resumed.")
         case "archive":
             missions.archive(request.scope(), slug, reason)
-            return Redirect(f"/missions/{slug}", "Archived: it can be read, and nothing in it changes any more.")
-    raise InvalidInput("do: must be pause, resume or archive")
+            return _back(request, "Archived: it can be read, and nothing in it changes until it is unarchived.")
+        case "unarchive":
+            missions.unarchive(request.scope(), slug, reason)
+            return _back(request, "The mission is active again.")
+    raise InvalidInput("do: must be pause, resume, archive or unarchive")
 
 
 def change_strategies(request: PageRequest) -> Redirect:

@@ -29,17 +29,31 @@ CHECK = "grep -q yes fixed.txt"
 def test_a_server_offers_the_tools_of_its_lists(
     punchlist: Cli, lists: str, offered: set[str], missing: set[str]
 ) -> None:
+    told, names = greeting(punchlist, "--lists", lists)
+    assert offered <= names
+    assert not missing & names
+    assert not [name for name in missing if name in told]
+
+
+@pytest.mark.spec("X1", "X11")
+@pytest.mark.parametrize("role", ["supervisor", "lead", "owner", "worker", "viewer"])
+def test_the_instructions_name_only_tools_that_the_role_has(punchlist: Cli, role: str) -> None:
+    told, names = greeting(punchlist, "--role", role)
+    named = set(re.findall(r"\b(?:TodoWrite|[a-z]+_todo(?:_[a-z]+)?|mission_[a-z]+)\b", told))
+    assert named
+    assert named <= names
+
+
+def greeting(punchlist: Cli, *arguments: str) -> tuple[str, set[str]]:
+    """The instructions and the names of the tools."""
     requests = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
     ]
     sent = "\n".join(map(json.dumps, requests)) + "\n"
-    served = punchlist("mcp", "--lists", lists, input=sent)
+    served = punchlist("mcp", *arguments, input=sent)
     greeted, listed = map(json.loads, served.stdout.splitlines())
-    names = {tool["name"] for tool in listed["result"]["tools"]}
-    assert offered <= names
-    assert not missing & names
-    assert not [name for name in missing if name in greeted["result"]["instructions"]]
+    return greeted["result"]["instructions"], {tool["name"] for tool in listed["result"]["tools"]}
 
 
 def offered(client: WireClient) -> set[str]:

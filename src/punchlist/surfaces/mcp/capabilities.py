@@ -15,12 +15,13 @@ from punchlist.checklist.model import item_json
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import NotFound, PunchlistError
 from punchlist.host_sessions import HostSessions
+from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt, visible
 from punchlist.kernel.tool import ListToolSpec, ToolResult
 from punchlist.plan.lifecycle import PlanStatus
 from punchlist.plan.model import Plan
 from punchlist.plan.tools import plan_json
-from punchlist.surfaces.role_tools import BOTH, CHECKLIST, RoleTools, mission_scope
+from punchlist.surfaces.role_tools import BOTH, RoleTools, mission_scope
 
 if TYPE_CHECKING:
     from punchlist.storage.change_watch import ChangeWatch
@@ -38,11 +39,15 @@ create_todo, list_todo, start_todo and complete_todo manage the plan of the curr
 item by item, and do not hand back before every item is completed or cancelled. wait_todo records what an item waits \
 for. If several agents work on one plan, claim_todo reserves an item for one of them."""
 
+_VIEWER_INSTRUCTIONS: Final = """\
+Punchlist stores todo lists, which you can read: list_todo shows the plan of this session, mission_todo_list and \
+mission_read show missions, goals that take months, and the resource punchlist://checklist is the checklist."""
+
 _MISSION_INSTRUCTIONS: Final = """\
 mission_todo_create, mission_todo_update and mission_todo_list manage the todos of missions, which are goals that take \
 months. Few todos can be active at a time. The Mission Lead starts them, reviews the work, and completes them or sends \
-feedback; pillar owners claim them, work on them and report with mission_todo_report. mission_read shows missions, \
-chats, feedback, metrics and what waits for a decision."""
+feedback; pillar owners claim them, work on them and report. mission_read shows missions, chats, feedback, metrics and \
+what waits for a decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +134,13 @@ class Capabilities:
                 self._session_of_offer = session
 
     def instructions(self) -> str:
-        offered = self._role_tools
+        offered, role = self._role_tools, self._scope.actor.role
+        if role is Role.VIEWER:
+            return _VIEWER_INSTRUCTIONS
         parts = [
             _INTRODUCTION,
             _CHECKLIST_INSTRUCTIONS if offered.has_checklist else "",
-            _PLAN_INSTRUCTIONS if self._lists_offered != CHECKLIST else "",
+            _PLAN_INSTRUCTIONS if offered.has_plan else "",
             "The lists survive compaction and restarts.",
             _MISSION_INSTRUCTIONS if offered.has_missions else "",
         ]

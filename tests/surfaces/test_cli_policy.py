@@ -200,6 +200,7 @@ AS_A_PERSON = [
     "mission metric record m n 1",
     "queue add 'Delete everything.'",
     "db restore b --yes",
+    "import m.md --mission m --pillar p",
     "todos remove 1",
     "todos clear",
     "todos undo",
@@ -213,12 +214,17 @@ AS_A_PERSON = [
 @pytest.mark.spec("S4", "X11")
 def test_an_agent_has_no_more_rights_in_its_shell_than_by_its_tools(punchlist: Cli, project: Path) -> None:
     (project / "m.json").write_text('{"name": "M", "slug": "m"}')
+    (project / "m.md").write_text("- [x] Taken out\n")
     punchlist("todos", "add", "Take out the trash")
-    told = inside(punchlist, "; ".join(f"{PROGRAM} {command} 2>&1 </dev/null" for command in AS_A_PERSON))
-    assert told.count("for you, not for an agent") == len(AS_A_PERSON), told
+    for some in (AS_A_PERSON[:6], AS_A_PERSON[6:12], AS_A_PERSON[12:]):
+        told = inside(punchlist, "; ".join(f"{PROGRAM} {command} 2>&1 </dev/null" for command in some))
+        assert told.count("for you, not for an agent") == len(some), told
     assert json.loads(punchlist("mission", "list", "--json").stdout) == []
     assert "Say what was done" in inside(punchlist, f"{PROGRAM} todos cancel 1 2>&1")
     assert "code 0" in inside(punchlist, f"{PROGRAM} todos done 1 2>&1")
+    assert "code 0" in inside(punchlist, f"{PROGRAM} import m.md --into plan 2>&1")
+    marks = [item["mark"] for item in json.loads(punchlist("todos", "--json").stdout)["items"]]
+    assert marks == ["claimed", "claimed"]
     events = [json.loads(line) for line in punchlist("log", "--json").stdout.splitlines()]
     by = {event["stream"].partition(":")[0]: event["actor"].partition(":")[0] for event in events}
     assert by["checklist"] == "supervisor"

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
@@ -102,6 +103,14 @@ class CliContext(typer.Context):
         from punchlist.conversations.model import Scope
 
         return Scope(services.settings.session, Actor(Role.PERSON, current_user()))
+
+    def list_scope(self, services: Services) -> Scope:
+        """As `user_scope`, to change a list. An agent that runs the command in its shell changes it as an agent:
+        it completes an item, but does not accept it."""
+        from punchlist.surfaces.cli.agent_guard import agent_evidence
+
+        scope = self.user_scope(services)
+        return scope if agent_evidence() is None else replace(scope, actor=Actor(Role.SUPERVISOR, scope.actor.name))
 
     def show(self, value: Any, lines: str | Iterable[str], *, empty: str = "") -> None:
         """Print the value as JSON with `--json`, else the text or its lines; `empty` if there are none."""

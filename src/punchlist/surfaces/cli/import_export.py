@@ -13,6 +13,7 @@ import typer
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.import_export.files import STDIO
 from punchlist.kernel.text import visible, visible_block
+from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, SessionOption, confirm, echo, echo_json, plural
 
 if TYPE_CHECKING:
@@ -135,7 +136,9 @@ def _target(
     from punchlist.import_export.targets import ChecklistTarget
     from punchlist.missions.model import MissionScope
 
-    scope = cli.user_scope(services)
+    if into is ListChoice.MISSION:
+        refuse_for_agents("import --into mission")
+    scope = cli.list_scope(services)
     # Only files of Punchlist name its agents; in other formats an assignee is a person or another agent.
     owners = format.name == FormatChoice.JSON
     match into:

@@ -112,7 +112,7 @@ def change_todos(cli: CliContext, session: str | None, change: Change, *, check:
     `check` is the command of a check that the change adds: it runs without approval, because a person wrote it.
     """
     services, scope = _open(cli, session)
-    change(services.todos, _unless_agent(scope))
+    change(services.todos, scope)
     if check:
         from punchlist.verification.person_checks import record_person_check
 
@@ -178,20 +178,6 @@ def done(
         session,
         lambda todos, scope: todos.complete(scope, number, outcome, reason=reason, fence=fence),
     )
-
-
-def _unless_agent(scope: Scope) -> Scope:
-    """An agent that runs the command in its shell changes the list as an agent, with the rights of its tools: it
-    completes an item, but does not accept it."""
-    from punchlist.surfaces.cli.agent_guard import agent_evidence
-
-    if agent_evidence() is None:
-        return scope
-    from dataclasses import replace
-
-    from punchlist.kernel.events import Actor, Role
-
-    return replace(scope, actor=Actor(Role.SUPERVISOR, scope.actor.name))
 
 
 @app.command()
@@ -394,7 +380,7 @@ def _refuse_for_agents(action: str) -> None:
 
 def _open(cli: CliContext, session: str | None) -> tuple[Services, Scope]:
     services = cli.in_session(session)
-    return services, cli.user_scope(services)
+    return services, cli.list_scope(services)
 
 
 def _turn_scope(services: Services, scope: Scope) -> TurnScope | None:

@@ -96,7 +96,7 @@ class Services:
 
         The address in the user's own settings is the decision to trust a PostgreSQL server.
         """
-        from punchlist.storage.database_url import parse_database_url
+        from punchlist.storage.open import parse_database_url
         from punchlist.storage.trusted_files import UntrustedDatabase, check_adopted
 
         self.settings.check_database_is_trusted()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from punchlist.errors import ConfigError
-from punchlist.storage.database_url import parse_database_url
+from punchlist.storage.open import parse_database_url
 
 
 @pytest.mark.parametrize(

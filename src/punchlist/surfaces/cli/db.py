@@ -116,7 +116,7 @@ def restore(
 
 
 def _address(services: Services) -> str:
-    from punchlist.storage.database_url import parse_database_url
+    from punchlist.storage.open import parse_database_url
 
     address = parse_database_url(services.settings.database)
     return visible(str(address.file.absolute()) if address.file else address.display)

@@ -230,7 +230,7 @@ def status(
 
 def _health(cli: CliContext) -> SystemHealth | None:
     """Of the missions here; None without a database."""
-    from punchlist.storage.database_url import parse_database_url
+    from punchlist.storage.open import parse_database_url
     from punchlist.views.health import read_health
 
     services = cli.services()

@@ -48,7 +48,7 @@ def print_overview(cli: CliContext) -> None:
 
 
 def _has_database(services: Services) -> bool:
-    from punchlist.storage.database_url import parse_database_url
+    from punchlist.storage.open import parse_database_url
 
     file = parse_database_url(services.settings.database).file
     return file is None or file.exists()

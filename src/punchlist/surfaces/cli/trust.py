@@ -124,7 +124,7 @@ def _review_instructions(cli: CliContext, services: Services, *, yes: bool, forg
 def _review_database(cli: CliContext, services: Services, *, yes: bool, forget: bool, replace: bool) -> dict[str, Any]:
     from punchlist.storage import trusted_files
     from punchlist.storage.adoption import inspect
-    from punchlist.storage.database_url import parse_database_url
+    from punchlist.storage.open import parse_database_url
 
     if services.settings.refused_database is not None:
         return {"file": None, "trusted": False, "text": ""}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from punchlist.agent.tool_offers import tool_offers
+from punchlist.agent.context import tool_offers
 from punchlist.kernel.ids import new_id
 from punchlist.models.model import (
     CallReturn,

@@ -248,9 +248,13 @@ class Services:
 
     @cached_property
     def telemetry(self) -> Telemetry | None:
-        from punchlist.agent.telemetry import telemetry_of
+        from punchlist.config import exports_telemetry
 
-        return telemetry_of(os.environ)
+        if not exports_telemetry(os.environ):
+            return None
+        from punchlist.agent.telemetry import open_telemetry
+
+        return open_telemetry()
 
     def observed(self, then: EventListener | None) -> EventListener | None:
         """A listener for the events of agents, which also exports them where that is configured."""

@@ -270,6 +270,13 @@ def _pool_size_problem(text: str) -> str:
     return f"pool_size: must be a whole number from {limits}, got {excerpt(text)!r}"
 
 
+def exports_telemetry(environment: Mapping[str, str]) -> bool:
+    """Whether a collector is named by the variables of the OpenTelemetry specification."""
+    if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    return any(environment.get(f"OTEL_EXPORTER_OTLP_{signal}ENDPOINT") for signal in ("", "TRACES_", "METRICS_"))
+
+
 def current_user() -> str:
     """The name of the person at the terminal, for the event log."""
     import getpass

@@ -10,7 +10,7 @@ from tests.contract.rehearsing import Rehearse, Rehearsing, calls, claims, compl
 
 from punchlist.agent.continuation import Reason
 from punchlist.agent.definitions import BUILT_IN
-from punchlist.agent.resume import resume_session, turn_to_take_over
+from punchlist.agent.resume import resume_session
 from punchlist.agent.turn_model import TurnResult
 from punchlist.conversations.model import TurnScope
 from punchlist.kernel.events import Actor, Role
@@ -32,6 +32,12 @@ def leaves_open(scene: Rehearsing) -> TurnResult:
 
 def resumed(scene: Rehearsing) -> TurnResult:
     return asyncio.run(asyncio.wait_for(resume_session(scene.runtime, BUILT_IN.__getitem__, scene.signal), 60))
+
+
+def last_turn(scene: Rehearsing) -> str:
+    found = scene.runtime.conversations.last_turn(scene.runtime.site.scope.conversation_id)
+    assert found is not None
+    return found.id
 
 
 def plan_of(scene: Rehearsing, turn_id: str) -> list[TurnTodo]:
@@ -102,10 +108,8 @@ def test_a_copy_keeps_its_check(rehearse: Rehearse) -> None:
 @pytest.mark.spec("T14", "X9")
 def test_a_new_goal_takes_over_what_is_open(rehearse: Rehearse) -> None:
     scene = rehearse(plans("Look"), says("Later."), says("Your new wish is done."), *STALLS)
-    first = leaves_open(scene)
-    earlier = asyncio.run(turn_to_take_over(scene.runtime))
-    assert earlier == first.turn_id
-    again = scene.runtime.run(scene.agent, "Another goal.", scene.signal, take_over=earlier)
+    assert leaves_open(scene).turn_id == last_turn(scene)
+    again = scene.runtime.run(scene.agent, "Another goal.", scene.signal, take_over=last_turn(scene))
     assert [item.title for item in asyncio.run(again).open] == ["Look"]
 
 
@@ -122,9 +126,11 @@ def test_items_that_a_person_added_to_the_session_count(rehearse: Rehearse) -> N
 
 @pytest.mark.spec("T14")
 def test_a_completed_turn_leaves_nothing_to_take_over(rehearse: Rehearse) -> None:
-    scene = rehearse(plans("Look"), calls(("list_directory", {}), claims(0)), says("Done."))
+    scene = rehearse(plans("Look"), calls(("list_directory", {}), claims(0)), says("Done."), says("Nothing to do."))
     assert scene.run().reason is Reason.COMPLETED
-    assert asyncio.run(turn_to_take_over(scene.runtime)) is None
+    again = scene.runtime.run(scene.agent, "Another goal.", scene.signal, take_over=last_turn(scene))
+    ended = asyncio.run(again)
+    assert (ended.reason, plan_of(scene, ended.turn_id)) == (Reason.COMPLETED, [])
 
 
 @pytest.mark.spec("T14", "C13")

@@ -18,7 +18,7 @@ from punchlist.toolcalls.approvals import ApprovalOutcome
 from punchlist.toolcalls.lifecycle import CallStatus
 from punchlist.toolcalls.listeners import Listeners
 from punchlist.toolcalls.policy import Mode
-from punchlist.toolcalls.rule_store import call_stream
+from punchlist.toolcalls.stored_call import call_stream
 
 pytestmark = pytest.mark.spec("S9")
 

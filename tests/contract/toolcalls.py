@@ -34,10 +34,9 @@ from punchlist.toolcalls.listeners import AskPerson, Listeners
 from punchlist.toolcalls.model import CompletedToolCall, ToolCall, ToolCallRequest, Transition
 from punchlist.toolcalls.policy import Mode, Policy, Rule
 from punchlist.toolcalls.repeat_detection import RepeatDetector
-from punchlist.toolcalls.rule_store import call_stream
 from punchlist.toolcalls.scheduler import CoreToolScheduler
 from punchlist.toolcalls.service import ToolCallService
-from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
+from punchlist.toolcalls.stored_call import StoredApproval, StoredCall, call_stream
 from punchlist.toolcalls.tool import AgentTool, Effect, Resources, ToolContext, ToolFailure
 from punchlist.toolcalls.validation import CallValidator
 from punchlist.tools.function_tool import FunctionTool

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from punchlist.toolcalls.call_order import CallOrder, dependencies_first, writes_between
+from punchlist.toolcalls.concurrency import CallOrder, dependencies_first, writes_between
 from punchlist.toolcalls.model import ToolCallRequest
 from punchlist.toolcalls.tool import Effect, Resources
 

@@ -1,4 +1,7 @@
-"""Runs the check of an item: a command through scheduler and policy, a file, or a metric (V2)."""
+"""Runs the check of an item: a command through scheduler and policy, a file, or a metric (V2).
+
+`PassedChecks` counts the changes after which a check is run again.
+"""
 
 from __future__ import annotations
 
@@ -152,3 +155,30 @@ class CheckRunner:
         if self._metric is None or check.metric is None:
             return CheckOutcome.NOT_RUN, "Only todos of a mission can be checked by a metric."
         return await self._metric(check.metric)
+
+
+class PassedChecks:
+    """Which checks have passed before the last change: their results do not count any more.
+
+    One counter for a turn and everything below it. It counts calls, not files: what a command changes is unknown.
+    """
+
+    def __init__(self) -> None:
+        self._changes = 0
+        self._passed: dict[str, int] = {}
+
+    @property
+    def any_change(self) -> bool:
+        return self._changes > 0
+
+    def changed(self) -> None:
+        """A call that can have changed something has ended."""
+        self._changes += 1
+
+    def add(self, item_id: str) -> None:
+        """The check of the item has its result now."""
+        self._passed[item_id] = self._changes
+
+    def is_stale(self, item_id: str) -> bool:
+        """A result that is not known here is from before a restart."""
+        return self._changes > self._passed.get(item_id, 0)

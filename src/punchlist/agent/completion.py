@@ -5,7 +5,7 @@ a successful call of its own is questioned once. The item's check runs as a call
 policy; if it fails, the claim is refused with the output, and the item stays open.
 
 A check holds after the last change: it is run again after later work in the reply, and before the turn ends as
-completed (`rechecks.py` counts the changes).
+completed (`PassedChecks` counts the changes).
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from punchlist.agent.checks import CheckRunner
+from punchlist.agent.checks import CheckRunner, PassedChecks
 from punchlist.agent.definitions import DELEGATE
-from punchlist.agent.rechecks import PassedChecks
 from punchlist.agent.tool_execution import CHECK_SUFFIX, CallResults, ToolExecution
 from punchlist.agent.work_log import LIST_TOOLS, WorkLog, result_fields
 from punchlist.kernel.cancellation import CancelSignal

@@ -1,16 +1,21 @@
-"""Resolves the model of an agent: by name, with retries and fallback."""
+"""Resolves the model of an agent: by name, with retries, fallback and a known context window."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.models.fallback import FallbackModel
-from punchlist.models.model import Model
+from punchlist.models.model import Model, ModelInfo, ModelRequest, Reply, TextListener
 from punchlist.models.providers import REHEARSAL, resolve_model
 from punchlist.models.rehearsal import Rehearsal, for_agent, load_rehearsal
 from punchlist.models.retry import RetryingModel
+
+ASSUMED_WINDOW: Final = 32_768
+"""Tokens. What most servers of local models are started with, or more."""
 
 
 class ModelResolver:
@@ -49,3 +54,29 @@ def model_named(name: str, environment: Mapping[str, str]) -> Model:
     from punchlist.models.provider_model import ProviderModel
 
     return ProviderModel(resolve_model(name, environment))
+
+
+class ModelWithWindow:
+    """A model whose context window is known: from a setting, from the table of models, or else by a cautious guess."""
+
+    def __init__(self, model: Model, window: int | None) -> None:
+        """`window` is the setting; it wins over the table."""
+        self._model = model
+        self._window = window
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def info(self) -> ModelInfo:
+        # Of a model with a fallback, it changes during a turn.
+        info = self._model.info
+        if self._window is not None:
+            return replace(info, context_window=self._window)
+        if info.context_window is not None:
+            return info
+        return replace(info, context_window=ASSUMED_WINDOW, window_assumed=True)
+
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
+        return await self._model.ask(request, on_text)

@@ -23,7 +23,7 @@ from punchlist.errors import NotFound
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.text import one_line
 from punchlist.models.model import CallReturn, Message, Reply, Usage
-from punchlist.plan.lifecycle import OPEN, PlanStatus
+from punchlist.plan.lifecycle import PlanStatus
 from punchlist.storage.async_bridge import make_bridge
 from punchlist.toolcalls.approval_store import Approvals
 
@@ -141,16 +141,6 @@ async def resume_session(
     # Its acceptance criteria hold until they are met.
     until, goal = await runtime.stored_goal(last.id), await _new_goal(runtime, last, agent)
     return await runtime.run(agent, goal, signal, take_over=last.id, until=until, is_planned=True)
-
-
-async def turn_to_take_over(runtime: AgentRuntime) -> str | None:
-    """The last turn of the session, if a new goal takes over its open items (T14)."""
-    call, scope = make_bridge(runtime.site.store), runtime.site.scope
-    for turn in await call(runtime.conversations.turns, scope.conversation_id, MAX_TURNS):
-        if turn.parent_turn_id is None:
-            plan = await call(runtime.plans.snapshot, TurnScope(scope.conversation_id, scope.actor, turn.id))
-            return turn.id if any(todo.status in OPEN for todo in plan.todos) else None
-    return None
 
 
 async def _last_turn(runtime: AgentRuntime, find_agent: FindAgent) -> StoredTurn:

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from punchlist.agent.chat_memory import ChatMemory
 from punchlist.agent.checks import COMMAND_TOOL, CheckRunner, MetricCheck, PersonCheckTool, person_check
 from punchlist.agent.completion import ClaimSource, CompletionGate
-from punchlist.agent.context import ModelContext
+from punchlist.agent.context import ModelContext, tool_offers
 from punchlist.agent.continuation import OpenItem, Reason, Wait
-from punchlist.agent.definitions import BUILT_IN, OWN_LIST_TOOLS, TOP_LEVEL_AGENTS, AgentDefinition
+from punchlist.agent.definitions import BUILT_IN, CHECKLIST_TOOL, OWN_LIST_TOOLS, TOP_LEVEL_AGENTS, AgentDefinition
 from punchlist.agent.delegation import AsyncDelegation, DelegateTool, SubagentRunner
 from punchlist.agent.drive import run_drive
 from punchlist.agent.earlier_turns import earlier_messages
@@ -26,19 +26,17 @@ from punchlist.agent.goals import (
     judge_agent,
     judge_request,
 )
-from punchlist.agent.interrupt_watch import InterruptWatch
 from punchlist.agent.item_runner import ItemRunner
 from punchlist.agent.item_task import ItemClaims
 from punchlist.agent.list_claims import ListClaims, VerifiedChecklists, VerifiedPlans
 from punchlist.agent.list_state import TurnLists
 from punchlist.agent.loop import run_loop
 from punchlist.agent.message_kinds import GOAL, TEXT
+from punchlist.agent.model_resolver import ModelWithWindow
 from punchlist.agent.prompts import DRIVE_PLAN, plan_lines, system_prompt, trusted_section
 from punchlist.agent.resume import ONE_BY_ONE, original_request, restore
 from punchlist.agent.take_over import take_over_items
-from punchlist.agent.telemetry import Telemetry
 from punchlist.agent.tool_execution import ToolExecution
-from punchlist.agent.tool_offers import tool_offers
 from punchlist.agent.transcript import TurnLog
 from punchlist.agent.turn import Turn
 from punchlist.agent.turn_model import TurnDeps, TurnRequest, TurnResult, keeps_own_list, plan_scope
@@ -46,6 +44,7 @@ from punchlist.agent.work_log import WorkLog
 from punchlist.checklist.render import render_for_model
 from punchlist.checklist.service import Checklists
 from punchlist.checklist.tools import checklist_tools
+from punchlist.conversations.interrupts import InterruptWatch
 from punchlist.conversations.model import Scope, StoredTurn, TurnScope
 from punchlist.conversations.service import MAX_MESSAGE_LENGTH, Conversations
 from punchlist.conversations.turn_writer import TurnAlreadyEnded, TurnWriter
@@ -53,7 +52,6 @@ from punchlist.errors import ConfigError, InvalidInput, PunchlistError, StoreBus
 from punchlist.kernel.cancellation import CancelSignal
 from punchlist.kernel.processes import current_process
 from punchlist.kernel.text import one_line, raw_problem
-from punchlist.models.known_window import ModelWithWindow
 from punchlist.models.model import Message, Model, Usage
 from punchlist.plan.lifecycle import OPEN
 from punchlist.plan.service import Plans
@@ -64,6 +62,9 @@ from punchlist.toolcalls.policy import Mode
 from punchlist.toolcalls.tool import AgentTool, list_tool
 from punchlist.tools.tool_session import ToolSession, ToolSite, open_tool_session
 from punchlist.verification.goal import Goal, decode_goal
+
+if TYPE_CHECKING:
+    from punchlist.agent.telemetry import Telemetry
 
 DATABASE_OUTAGES: Final = (StoreUnavailable, StoreBusy)
 """Errors after which the database may come back."""
@@ -338,12 +339,12 @@ class AgentRuntime:
             plans, checklists = VerifiedPlans(plans, claims), VerifiedChecklists(checklists, claims)
         specs = plan_tools(lambda: plans)
         tools += [list_tool(spec, planner, call) for spec in specs if planner.actor.role in spec.roles]
-        if request.parent is None:
-            # The checklist belongs to the session: a worker would overwrite its supervisor's.
+        # The checklist belongs to the session: a worker would overwrite its supervisor's.
+        if request.parent is None and request.agent.may_call(CHECKLIST_TOOL):
             checklist = checklist_tools(lambda: checklists)
             tools += [list_tool(spec, scope, call) for spec in checklist if role in spec.roles]
-            if self.top_level_tools is not None:
-                tools += self.top_level_tools(scope)
+        if request.parent is None and self.top_level_tools is not None:
+            tools += self.top_level_tools(scope)
         if workers := self._workers(request):
             queue = self.async_delegation if request.parent is None else None
             has_plan = request.agent.may_call("complete_todo")

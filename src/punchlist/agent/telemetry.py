@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,17 +27,14 @@ if TYPE_CHECKING:
 
     from punchlist.models.model import Model, ModelInfo, ModelRequest, Reply, TextListener
 
-_ENDPOINTS: Final = tuple(f"OTEL_EXPORTER_OTLP_{signal}ENDPOINT" for signal in ("", "TRACES_", "METRICS_"))
 _DELEGATE: Final = "delegate"
 _FAILED: Final = (CallStatus.ERROR, CallStatus.CANCELLED)
 _ENDED: Final = (CallStatus.SUCCESS, *_FAILED)
 _LOG: Final = logging.getLogger("punchlist")
 
 
-def telemetry_of(environment: Mapping[str, str]) -> Telemetry | None:
-    """What the variables `OTEL_EXPORTER_OTLP_…` configure. They are those of the OpenTelemetry specification."""
-    if environment.get("OTEL_SDK_DISABLED", "").lower() == "true" or not any(map(environment.get, _ENDPOINTS)):
-        return None
+def open_telemetry() -> Telemetry | None:
+    """Exports as the environment configures it (`config.exports_telemetry`); None without the extra."""
     try:
         from punchlist.agent.telemetry_export import exporting
     except ModuleNotFoundError as error:

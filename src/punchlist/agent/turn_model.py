@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from punchlist.agent.budget import Budget
+from punchlist.agent.checks import PassedChecks
 from punchlist.agent.completion import CompletionGate
 from punchlist.agent.context import ModelContext
 from punchlist.agent.continuation import OpenItem, Reason, Wait, ending_text
@@ -15,7 +16,6 @@ from punchlist.agent.events import EventListener, TurnStarted
 from punchlist.agent.goals import GoalJudge
 from punchlist.agent.item_task import ItemTask
 from punchlist.agent.list_state import ListItem, ReadableLists
-from punchlist.agent.rechecks import PassedChecks
 from punchlist.agent.transcript import TurnLog
 from punchlist.agent.work_log import WorkLog
 from punchlist.conversations.model import TurnScope

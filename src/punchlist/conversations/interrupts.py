@@ -7,21 +7,28 @@ that no process works on is ended at once, and so is one whose owner did not rea
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from datetime import datetime, timedelta
+from types import TracebackType
 from typing import Final
 
 from punchlist.conversations import repository
 from punchlist.conversations.lifecycle import TURN, TurnAction
 from punchlist.conversations.model import Scope, StoredTurn, TurnInterrupt
 from punchlist.conversations.service import MAX_TITLE_LENGTH, conversation_change, end_turn
-from punchlist.errors import InvalidInput
+from punchlist.errors import InvalidInput, StoreError
 from punchlist.kernel import text
-from punchlist.kernel.processes import is_running
+from punchlist.kernel.cancellation import CancelSignal
+from punchlist.kernel.processes import current_process, is_running
 from punchlist.storage import event_log
+from punchlist.storage.async_bridge import make_bridge
 from punchlist.storage.store import Store, Transaction
 
 REACTION_TIME: Final = timedelta(seconds=3)
 """An owner that has not ended its turn by then is treated as dead by the next request."""
+WATCH_INTERVAL: Final = 0.25
+"""Seconds between two looks, one indexed read each. A shorter turn does not look at all."""
 
 
 def request_interrupt(store: Store, scope: Scope, reason: str) -> StoredTurn | None:
@@ -71,3 +78,35 @@ def _ignored(tx: Transaction, turn: StoredTurn) -> bool:
     if request is None:
         return False
     return datetime.fromisoformat(tx.now()) - datetime.fromisoformat(request.requested_at) >= REACTION_TIME
+
+
+class InterruptWatch:
+    """While it is entered, `signal` is set as soon as this process must stop its work on the turn.
+
+    The turns of workers are cancelled with the turn at the top.
+    """
+
+    def __init__(self, store: Store, turn: StoredTurn, parent: CancelSignal) -> None:
+        self.signal = CancelSignal(parent)
+        self._store = store
+        self._turn = turn
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        if self._turn.parent_turn_id is None:
+            self._task = asyncio.create_task(self._watch())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _watch(self) -> None:
+        call, owner = make_bridge(self._store), current_process()
+        while not self.signal.is_set:
+            await asyncio.sleep(WATCH_INTERVAL)
+            # During an outage of the database the turn goes on; its own writes report the outage.
+            with suppress(StoreError):
+                if (reason := await call(interruption, self._store, self._turn.id, owner)) is not None:
+                    self.signal.set(reason)

@@ -184,6 +184,11 @@ class Conversations:
         with self._store.read() as tx:
             return repository.newest_turns(tx, conversation_id, limit)
 
+    def last_turn(self, conversation_id: str) -> StoredTurn | None:
+        """The newest turn that is not a worker's."""
+        with self._store.read() as tx:
+            return repository.last_top_turn(tx, conversation_id)
+
     def child_turns(self, scope: TurnScope) -> list[StoredTurn]:
         """The turns directly below a turn, newest first."""
         with self._store.read() as tx:

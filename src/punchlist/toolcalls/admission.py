@@ -14,8 +14,8 @@ from punchlist.kernel.clock import Clock
 from punchlist.kernel.events import Actor
 from punchlist.toolcalls.approvals import ApprovalQuestion
 from punchlist.toolcalls.batch import BatchedCall, CallBatch
-from punchlist.toolcalls.call_order import dependencies_first
 from punchlist.toolcalls.call_table import CallEnding, CallTable, cancellation
+from punchlist.toolcalls.concurrency import dependencies_first
 from punchlist.toolcalls.lifecycle import ENDED, CallAction, CallStatus
 from punchlist.toolcalls.model import CallError, ErroredToolCall, ScheduledToolCall, ToolCallRequest, WaitingToolCall
 from punchlist.toolcalls.policy import Verdict

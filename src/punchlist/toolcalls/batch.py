@@ -11,7 +11,7 @@ from typing import Final
 
 from punchlist.errors import InvalidInput
 from punchlist.kernel.cancellation import CancelSignal
-from punchlist.toolcalls.call_order import CallOrder, PlacedCall, writes_between
+from punchlist.toolcalls.concurrency import CallOrder, PlacedCall, writes_between
 from punchlist.toolcalls.lifecycle import ENDED, CallStatus
 from punchlist.toolcalls.model import CallError, CompletedToolCall, ToolCall, ToolCallRequest
 from punchlist.toolcalls.validation import ValidatedCall

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from punchlist.kernel.events import SYSTEM, Actor, Change
+from punchlist.kernel.events import SYSTEM, Actor
 from punchlist.kernel.processes import is_running
 from punchlist.storage import event_log
 from punchlist.storage.store import Transaction
 from punchlist.toolcalls import approval_store, repository
 from punchlist.toolcalls.lifecycle import TOOL_CALL, CallAction, CallStatus, UnfinishedCode
-from punchlist.toolcalls.rule_store import call_stream
-from punchlist.toolcalls.stored_call import StoredCall, event_data, event_reason
+from punchlist.toolcalls.stored_call import StoredCall, call_change, event_data, event_reason
 
 INTERRUPTED: Final = "The program ended during this call. It may have taken effect: check before you call it again."
 TURN_ENDED: Final = "The turn of this call has ended, so the call was not run."
@@ -43,19 +42,3 @@ def end_stored_call(
         return None
     event_log.append(tx, call_change(ended, action, call.status, actor, event_reason(reason), event_data(columns)))
     return ended
-
-
-def call_change(
-    call: StoredCall, action: str, from_status: str | None, actor: Actor, reason: str, data: dict[str, Any]
-) -> Change:
-    return Change(
-        stream=call_stream(call.conversation_id),
-        conversation_id=call.conversation_id,
-        actor=str(actor),
-        action=action,
-        subject=call.id,
-        from_status=from_status,
-        to_status=call.status,
-        reason=reason,
-        data=data,
-    )

@@ -19,7 +19,7 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import repository
 from punchlist.toolcalls.policy import Rule, RuleLifetime
-from punchlist.toolcalls.stored_call import event_reason, rule_from_json, rule_to_json
+from punchlist.toolcalls.stored_call import call_stream, event_reason, rule_from_json, rule_to_json
 
 RULE_ADDED: Final = "always"
 """The action of the event that records a new rule."""
@@ -27,10 +27,6 @@ RULE_REVOKED: Final = "revoke"
 _TURN: Final = "turn:"
 _REVOKED: Final = "revoked"
 """In place of the signature of a revoked rule."""
-
-
-def call_stream(conversation_id: str) -> str:
-    return f"toolcalls:{conversation_id}"
 
 
 class StoredRule(NamedTuple):

@@ -22,7 +22,7 @@ from punchlist.storage import event_log
 from punchlist.storage.store import Store, Transaction
 from punchlist.toolcalls import approval_store, repository, signatures
 from punchlist.toolcalls.approvals import EXPIRED_MESSAGE, ApprovalAnswer, denial_message
-from punchlist.toolcalls.call_endings import INTERRUPTED, TURN_ENDED, call_change, end_stored_call
+from punchlist.toolcalls.call_endings import INTERRUPTED, TURN_ENDED, end_stored_call
 from punchlist.toolcalls.lifecycle import ApprovalStatus, CallAction, CallStatus, UnfinishedCode
 from punchlist.toolcalls.listeners import AnsweredElsewhere
 from punchlist.toolcalls.model import Transition, WaitingToolCall
@@ -32,6 +32,7 @@ from punchlist.toolcalls.signatures import Sign
 from punchlist.toolcalls.stored_call import (
     StoredApproval,
     StoredCall,
+    call_change,
     changed_columns,
     event_data,
     event_reason,

@@ -1,4 +1,4 @@
-"""The rows of tool calls and approvals, and the columns that each transition writes. Pure."""
+"""The rows of tool calls and approvals, the columns that each transition writes, and its event. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.clock import parse_timestamp, timestamp
-from punchlist.kernel.events import Actor, Role, compact_encoder
+from punchlist.kernel.events import Actor, Change, Role, compact_encoder
 from punchlist.kernel.secrets import Redactor
 from punchlist.kernel.text import excerpt, visible_block
 from punchlist.toolcalls.approvals import ApprovalAnswer, ApprovalOutcome, ApprovalQuestion, OnExpiry
@@ -270,6 +270,26 @@ def to_storable_text(text: str) -> str:
 def event_reason(reason: str) -> str:
     """A reason that the event log accepts. Cached, since few different reasons occur."""
     return visible_block(reason)[:_MAX_REASON_LENGTH].strip()
+
+
+def call_stream(conversation_id: str) -> str:
+    return f"toolcalls:{conversation_id}"
+
+
+def call_change(
+    call: StoredCall, action: str, from_status: str | None, actor: Actor, reason: str, data: dict[str, Any]
+) -> Change:
+    return Change(
+        stream=call_stream(call.conversation_id),
+        conversation_id=call.conversation_id,
+        actor=str(actor),
+        action=action,
+        subject=call.id,
+        from_status=from_status,
+        to_status=call.status,
+        reason=reason,
+        data=data,
+    )
 
 
 def rule_to_json(rule: Rule) -> str:

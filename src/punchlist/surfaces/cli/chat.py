@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from punchlist.errors import NotAllowed
-from punchlist.surfaces.cli import run_options as options
 from punchlist.surfaces.cli.context import CliContext, SessionOption
 from punchlist.surfaces.cli.open_application import has_terminal, open_application
+from punchlist.surfaces.cli.run import AgentOption, ContinueOption, ModelOption
 from punchlist.surfaces.cli.tools import ModeOption
 
 InlineOption = Annotated[
@@ -24,10 +24,10 @@ GoalArgument = Annotated[str | None, typer.Argument(help="What to do first.", sh
 def chat(
     cli: CliContext,
     goal: GoalArgument = None,
-    model: options.ModelOption = None,
-    agent: options.AgentOption = None,
+    model: ModelOption = None,
+    agent: AgentOption = None,
     mode: ModeOption = None,
-    continue_session: options.ContinueOption = False,
+    continue_session: ContinueOption = False,
     session: SessionOption = None,
     inline: InlineOption = False,
     plain: PlainOption = False,

@@ -274,8 +274,7 @@ def _read_list(
 
 def _last_turn(services: Services, session: str) -> str | None:
     """The open turn, else the last one."""
-    top_level = (turn for turn in services.conversations.turns(session) if turn.parent_turn_id is None)
-    found = services.conversations.current_turn(session) or next(top_level, None)
+    found = services.conversations.current_turn(session) or services.conversations.last_turn(session)
     return found.id if found else None
 
 

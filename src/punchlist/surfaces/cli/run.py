@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
-from typing import TYPE_CHECKING, Any, Final
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from punchlist.kernel.text import visible
-from punchlist.surfaces.cli import run_options as options
+from punchlist.config import CONTINUATIONS, CONTINUES
+from punchlist.kernel.text import raw_problem, visible
 from punchlist.surfaces.cli.agent_guard import refuse_looser_mode_for_agents
 from punchlist.surfaces.cli.context import (
+    MODEL_VARIABLE,
     CliContext,
     SessionOption,
     echo_error,
@@ -18,6 +22,7 @@ from punchlist.surfaces.cli.context import (
     warn_untrusted,
     warn_untrusted_instructions,
 )
+from punchlist.surfaces.cli.offered_lists import OfferedLists
 from punchlist.surfaces.cli.tools import ModeOption
 
 if TYPE_CHECKING:
@@ -27,33 +32,122 @@ if TYPE_CHECKING:
 
 MAX_TITLES: Final = 5
 """Open items that are named before a run."""
+MAX_GOAL_LENGTH: Final = 500_000
+MAX_UNTIL_LENGTH: Final = 10_000
+
+
+def _finite(value: float | None) -> float | None:
+    # Every comparison with `nan` is false, so it would not limit anything.
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"must be a number, got {value}")
+    return value
+
+
+GoalArgument = Annotated[
+    str | None,
+    typer.Argument(help="What to do; - reads it from stdin. Default: finish what is open.", show_default=False),
+]
+FileOption = Annotated[Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the goal from a file.")]
+ContinueOption = Annotated[bool, typer.Option("--continue", "-c", help="Add the goal to the session last used here.")]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue the interrupted or waiting turn of the session.")
+]
+QueuedOption = Annotated[bool, typer.Option("--queued", help="Deliver the next queued message of the session.")]
+ModelOption = Annotated[
+    str | None, typer.Option("--model", "-m", envvar=MODEL_VARIABLE, metavar="NAME", help="The model to use.")
+]
+AgentOption = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="The agent to run.")]
+ListsOption = Annotated[
+    OfferedLists | None,
+    typer.Option("--lists", help="The lists that the agent uses. Default: its setting, usually one."),
+]
+AutoOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--auto-complete-todos/--no-auto-complete-todos",
+        envvar=CONTINUES,
+        help="Continue while the agent's list has open items.",
+    ),
+]
+ContinuationsOption = Annotated[
+    int | None,
+    typer.Option("--max-todo-continuations", envvar=CONTINUATIONS, min=0, metavar="N", help="Limit of continuations."),
+]
+WindowOption = Annotated[
+    int | None,
+    typer.Option("--context-window", min=1_000, metavar="TOKENS", help="Context window of the model, if unknown."),
+]
+StallOption = Annotated[
+    int | None,
+    typer.Option("--stall-after", min=1, metavar="N", help="Limit of continuations in a row without progress."),
+]
+IterationsOption = Annotated[
+    int | None, typer.Option("--max-iterations", min=1, metavar="N", help="Limit of model calls.")
+]
+TokensOption = Annotated[int | None, typer.Option("--max-tokens", min=1, metavar="N", help="Limit of tokens.")]
+TimeOption = Annotated[
+    float | None, typer.Option("--max-seconds", min=0.01, metavar="S", help="Limit of time.", callback=_finite)
+]
+CostOption = Annotated[
+    float | None, typer.Option("--max-cost", min=0.0, metavar="USD", help="Limit of cost.", callback=_finite)
+]
+DriveOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--drive/--no-drive",
+        help="Give the agent one item at a time, each in a fresh context. Default: the agent's setting.",
+        show_default=False,
+    ),
+]
+UntilOption = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="TEXT",
+        help="The goal is met only when this is true: checks (`commands` in backquotes) and a judge decide.",
+    ),
+]
+WaitOption = Annotated[
+    bool, typer.Option("--wait", help="While the turn waits for something, wait and then continue it.")
+]
+StrictOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Exit with 3 also if all items were cancelled, or one that you added or whose check had failed, or if one "
+        "was completed without proof.",
+    ),
+]
+StreamOption = Annotated[
+    bool, typer.Option("--json-stream", help="Print each event as a line of JSON on stdout, the result last.")
+]
 
 
 def run(
     cli: CliContext,
-    goal: options.GoalArgument = None,
-    file: options.FileOption = None,
-    continue_session: options.ContinueOption = False,
-    resume: options.ResumeOption = False,
-    queued: options.QueuedOption = False,
-    model: options.ModelOption = None,
-    agent: options.AgentOption = None,
+    goal: GoalArgument = None,
+    file: FileOption = None,
+    continue_session: ContinueOption = False,
+    resume: ResumeOption = False,
+    queued: QueuedOption = False,
+    model: ModelOption = None,
+    agent: AgentOption = None,
     mode: ModeOption = None,
-    until: options.UntilOption = None,
-    lists: options.ListsOption = None,
-    drive: options.DriveOption = None,
-    continues: options.AutoOption = None,
-    continuations: options.ContinuationsOption = None,
-    stall_after: options.StallOption = None,
-    context_window: options.WindowOption = None,
-    iterations: options.IterationsOption = None,
-    tokens: options.TokensOption = None,
-    seconds: options.TimeOption = None,
-    cost: options.CostOption = None,
-    wait: options.WaitOption = False,
-    strict: options.StrictOption = False,
+    until: UntilOption = None,
+    lists: ListsOption = None,
+    drive: DriveOption = None,
+    continues: AutoOption = None,
+    continuations: ContinuationsOption = None,
+    stall_after: StallOption = None,
+    context_window: WindowOption = None,
+    iterations: IterationsOption = None,
+    tokens: TokensOption = None,
+    seconds: TimeOption = None,
+    cost: CostOption = None,
+    wait: WaitOption = False,
+    strict: StrictOption = False,
     session: SessionOption = None,
-    json_stream: options.StreamOption = False,
+    json_stream: StreamOption = False,
 ) -> None:
     """Give an agent a goal. It plans, works with its tools, and ends when its list is clear or a limit stops it.
 
@@ -69,8 +163,8 @@ def run(
 
     output = _output(cli, json_stream)
     refuse_looser_mode_for_agents(mode)
-    text = options.read_goal(goal, file, resume=resume, queued=queued)
-    condition = options.read_until(until, text)
+    text = read_goal(goal, file, resume=resume, queued=queued)
+    condition = read_until(until, text)
     services = cli.services(session)
     agents = services.agents
     warn_untrusted(services, *agents.distrusted)
@@ -140,3 +234,45 @@ def _print_open_items(cli: CliContext, services: Services) -> None:
         titles.append(f"and {len(items) - MAX_TITLES} more")
     count = f"{plural(len(items), 'open item')} that count{'s' if len(items) == 1 else ''} in this run"
     echo_error("\n".join([f"session {services.settings.session} has {count}:", *titles]))
+
+
+def read_until(until: str | None, goal: str | None) -> str | None:
+    """The acceptance criteria of --until."""
+    if until is None:
+        return None
+    if goal is None:
+        raise typer.BadParameter("needs a goal; a resumed turn keeps its criteria", param_hint="--until")
+    if problem := raw_problem(until, max_length=MAX_UNTIL_LENGTH):
+        raise typer.BadParameter(problem, param_hint="--until")
+    if not until.strip():
+        raise typer.BadParameter("is empty", param_hint="--until")
+    return until.strip()
+
+
+def read_goal(goal: str | None, file: Path | None, *, resume: bool = False, queued: bool = False) -> str | None:
+    """The goal from the argument, a file or stdin; None if there is none."""
+    if queued and (resume or goal is not None or file is not None):
+        raise typer.BadParameter("takes neither a goal nor --resume", param_hint="--queued")
+    if resume and (goal is not None or file is not None):
+        raise typer.BadParameter(
+            "takes no goal. `punchlist queue add` leaves a message for the agent", param_hint="--resume"
+        )
+    if file is not None and goal is not None:
+        raise typer.BadParameter("give either GOAL or --file", param_hint="--file")
+    if file is not None:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise typer.BadParameter(f"{file} cannot be read ({cause})", param_hint="--file") from None
+    elif goal == "-":
+        text = sys.stdin.read(MAX_GOAL_LENGTH + 1)
+    elif goal is None:
+        return None
+    else:
+        text = goal
+    if not text.strip():
+        raise typer.BadParameter("is empty", param_hint="GOAL")
+    if len(text) > MAX_GOAL_LENGTH:
+        raise typer.BadParameter(f"is longer than {MAX_GOAL_LENGTH:,} characters", param_hint="GOAL")
+    return text.strip()

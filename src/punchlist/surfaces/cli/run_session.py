@@ -17,7 +17,7 @@ from punchlist.agent.definitions import AgentDefinition
 from punchlist.agent.goals import draft_criteria, goal_from
 from punchlist.agent.live_output import LiveOutput
 from punchlist.agent.model_resolver import ModelResolver
-from punchlist.agent.resume import resume_session, turn_to_take_over, wait_until_resumable
+from punchlist.agent.resume import resume_session, wait_until_resumable
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.agent.turn_model import TurnResult
 from punchlist.conversations.message_queue import MessageQueue
@@ -88,15 +88,17 @@ class RunSession:
 
     def run(self, agent: AgentDefinition, goal: str, until: str | Goal | None = None) -> TurnResult:
         """Run a turn with a goal; with `until`, it is completed only when that is true. A `Goal` is used as it is."""
-        left = self.runtime.conversations.current_turn(self.runtime.site.scope.conversation_id)
-        if left is not None and left.owner is None:
-            self._output.note(f"ending the open turn {left.id[-8:]}; this goal replaces it")
-        return self._complete(self._run(agent, goal, until), lambda _: agent)
+        last = self.runtime.conversations.last_turn(self.runtime.site.scope.conversation_id)
+        if last is not None and last.open and last.owner is None:
+            self._output.note(f"ending the open turn {last.id[-8:]}; this goal replaces it")
+        # The goal takes over what the last turn left open (T14).
+        return self._complete(self._run(agent, goal, until, last.id if last is not None else None), lambda _: agent)
 
-    async def _run(self, agent: AgentDefinition, goal: str, until: str | Goal | None) -> TurnResult:
-        earlier = await turn_to_take_over(self.runtime)
+    async def _run(
+        self, agent: AgentDefinition, goal: str, until: str | Goal | None, take_over: str | None
+    ) -> TurnResult:
         accepted = await self._criteria(agent, goal, until) if isinstance(until, str) else until
-        return await self.runtime.run(agent, goal, self._signal, take_over=earlier, until=accepted)
+        return await self.runtime.run(agent, goal, self._signal, take_over=take_over, until=accepted)
 
     async def _criteria(self, agent: AgentDefinition, goal: str, until: str) -> Goal:
         """The criteria of `--until`. At a terminal, the model drafts them and the person accepts or edits them."""

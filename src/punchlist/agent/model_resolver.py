@@ -9,7 +9,7 @@ from typing import Final
 
 from punchlist.agent.definitions import AgentDefinition
 from punchlist.models.fallback import FallbackModel
-from punchlist.models.model import Model, ModelInfo, ModelRequest, Reply, TextListener
+from punchlist.models.model import Model, ModelInfo, WrappedModel
 from punchlist.models.providers import REHEARSAL, resolve_model
 from punchlist.models.rehearsal import Rehearsal, for_agent, load_rehearsal
 from punchlist.models.retry import RetryingModel
@@ -56,17 +56,13 @@ def model_named(name: str, environment: Mapping[str, str]) -> Model:
     return ProviderModel(resolve_model(name, environment))
 
 
-class ModelWithWindow:
+class ModelWithWindow(WrappedModel):
     """A model whose context window is known: from a setting, from the table of models, or else by a cautious guess."""
 
     def __init__(self, model: Model, window: int | None) -> None:
         """`window` is the setting; it wins over the table."""
-        self._model = model
+        super().__init__(model)
         self._window = window
-
-    @property
-    def name(self) -> str:
-        return self._model.name
 
     @property
     def info(self) -> ModelInfo:
@@ -77,6 +73,3 @@ class ModelWithWindow:
         if info.context_window is not None:
             return info
         return replace(info, context_window=ASSUMED_WINDOW, window_assumed=True)
-
-    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
-        return await self._model.ask(request, on_text)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.agent.events import AgentEvent, CallChanged, Continued, EventListener, TurnEnded, TurnStarted
+from punchlist.models.model import WrappedModel
 from punchlist.toolcalls.lifecycle import CallStatus
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
     from opentelemetry.trace import Span, Tracer
 
-    from punchlist.models.model import Model, ModelInfo, ModelRequest, Reply, TextListener
+    from punchlist.models.model import Model, ModelRequest, Reply, TextListener
 
 _DELEGATE: Final = "delegate"
 _FAILED: Final = (CallStatus.ERROR, CallStatus.CANCELLED)
@@ -162,19 +163,11 @@ class Telemetry:
         return self._tracer.start_span(name, context, attributes=attributes)
 
 
-class _TracedModel:
+class _TracedModel(WrappedModel):
     def __init__(self, telemetry: Telemetry, model: Model, turn_id: str) -> None:
+        super().__init__(model)
         self._telemetry = telemetry
-        self._model = model
         self._turn_id = turn_id
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def info(self) -> ModelInfo:
-        return self._model.info
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         with self._telemetry.request(self._model, self._turn_id) as span:

@@ -14,19 +14,19 @@ from punchlist.missions.config.policy import limits_of
 from punchlist.missions.model import Mission
 from punchlist.models.model import (
     Model,
-    ModelInfo,
     ModelRefused,
     ModelRequest,
     Reply,
     TextListener,
     Usage,
+    WrappedModel,
 )
 from punchlist.storage.async_bridge import AsyncBridge
 
 _EMPTY: Final = Spend()
 
 
-class BudgetedModel:
+class BudgetedModel(WrappedModel):
     """Charges each request before it is sent. A request that would exceed a budget suspends the turn instead."""
 
     def __init__(
@@ -39,20 +39,12 @@ class BudgetedModel:
         suspend: Callable[[str], None],
     ) -> None:
         """`suspend` interrupts the agent's turn with a reason; the turn can be resumed."""
-        self._model = model
+        super().__init__(model)
         self._budgets = budgets
         self._call = call
         self._mission = mission
         self._place = place
         self._suspend = suspend
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def info(self) -> ModelInfo:
-        return self._model.info
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         self._check_price()

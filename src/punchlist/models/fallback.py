@@ -9,27 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from punchlist.models.model import Model, ModelError, ModelInfo, ModelRequest, Reply, RequestRefused, TextListener
+from punchlist.models.model import Model, ModelError, ModelRequest, Reply, RequestRefused, TextListener, WrappedModel
 
 
-class FallbackModel:
+class FallbackModel(WrappedModel):
     """Made for one turn; it does not switch back."""
 
     def __init__(self, first: Model, second: Model, on_note: Callable[[str], None] | None = None) -> None:
+        super().__init__(first)
         self._second = second
-        self._current = first
         self._on_note = on_note
 
-    @property
-    def name(self) -> str:
-        return self._current.name
-
-    @property
-    def info(self) -> ModelInfo:
-        return self._current.info
-
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
-        model = self._current
+        model = self._model
         try:
             return await model.ask(request, on_text)
         except RequestRefused:
@@ -38,7 +30,7 @@ class FallbackModel:
             if model is self._second:
                 raise
             # With concurrent requests, only the first failure is reported.
-            if self._current is model and self._on_note is not None:
+            if self._model is model and self._on_note is not None:
                 self._on_note(f"{model.name}: {failure} Switching to {self._second.name}.")
-            self._current = self._second
+            self._model = self._second
         return await self._second.ask(request, on_text)

@@ -176,6 +176,24 @@ class Model(Protocol):
         """Raises `ModelError` if there is no reply."""
 
 
+class WrappedModel:
+    """Forwards to another model; subclasses change how it is asked."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def info(self) -> ModelInfo:
+        return self._model.info
+
+    async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
+        return await self._model.ask(request, on_text)
+
+
 class ModelError(PunchlistError):
     """The model gave no reply."""
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from punchlist.models.model import Model, ModelBusy, ModelInfo, ModelRequest, Reply, TextListener
+from punchlist.models.model import Model, ModelBusy, ModelRequest, Reply, TextListener, WrappedModel
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -33,7 +33,7 @@ class RetryPolicy:
 DEFAULT_POLICY: Final = RetryPolicy()
 
 
-class RetryingModel:
+class RetryingModel(WrappedModel):
     def __init__(
         self,
         model: Model,
@@ -43,19 +43,11 @@ class RetryingModel:
         sleep: Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._policy = policy
         self._on_note = on_note
         self._sleep = sleep
         self._jitter = jitter
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def info(self) -> ModelInfo:
-        return self._model.info
 
     async def ask(self, request: ModelRequest, on_text: TextListener | None = None) -> Reply:
         for number in range(1, self._policy.tries + 1):

@@ -200,9 +200,7 @@ class AgentRuntime:
             store,
             scope,
             plan=top or "create_todo" in tools,
-            checklist="TodoWrite" in tools
-            or request.driven is not None
-            or (top and await call(self._has_open_checklist, scope)),
+            checklist="TodoWrite" in tools or request.driven is not None or request.open_checklist,
             extra_state=self.extra_state,
         )
 
@@ -224,7 +222,7 @@ class AgentRuntime:
             call,
             self.site.root,
             self.on_event,
-            try_item if request.driven is None and request.parent is None and not self.shared_conversation else None,
+            try_item if request.driven is None and top else None,
             self._judge(request, scope, checks),
         )
 
@@ -375,6 +373,7 @@ class AgentRuntime:
         if request.take_over is not None:
             await call(take_over_items, self.plans, request.take_over, scope)
         plan, checklist = await call(self._has_open_plan, scope), await call(self._has_open_checklist, scope)
+        request = replace(request, open_checklist=checklist)
         if agent.lists == "plan" and checklist:
             # A list that is there already is enough: new items can be added to it.
             return replace(request, agent=replace(agent, lists="both" if plan else "checklist"))

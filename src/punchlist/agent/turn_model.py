@@ -57,6 +57,8 @@ class TurnRequest:
     """Acceptance criteria: the turn is completed only if they are met (V3)."""
     take_over: str | None = None
     """An earlier turn whose open items this one takes over (T14)."""
+    open_checklist: bool = False
+    """The session's checklist had open items when the turn began: they count, whatever tools the agent has."""
     is_planned: bool = False
     """The goal is to finish what is open already, so drive plans nothing else."""
     passed: PassedChecks = field(default_factory=PassedChecks)

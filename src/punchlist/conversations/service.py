@@ -286,14 +286,6 @@ class Conversations:
                 updated_at=tx.now(),
             )
 
-    def last_entries(self, conversation_id: str, limit: int) -> list[ChatEntry]:
-        """The last messages with their turns, oldest first."""
-        with self._store.read() as tx:
-            messages = repository.newest_messages(tx, conversation_id, limit)
-            ids = {message.turn_id for message in messages if message.turn_id is not None}
-            turns = {id: repository.find_turn(tx, id) for id in ids}
-        return [ChatEntry(message, turns.get(message.turn_id or "")) for message in reversed(messages)]
-
     def last_message(self, conversation_id: str) -> LastMessage | None:
         with self._store.read() as tx:
             return repository.last_message(tx, conversation_id)

@@ -26,7 +26,6 @@ from punchlist.surfaces.cli.context import (
 )
 
 EXIT_ERROR = 1
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 
 GROUPS: Final = {

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from punchlist.agent.list_state import TurnLists
+from punchlist.agent.list_state import MAX_TOLD, TurnLists
 from punchlist.app import Services
 from punchlist.audit.check import check
 from punchlist.config import load
 from punchlist.conversations.model import Scope, TurnScope
 from punchlist.kernel.events import Actor, Role
-from punchlist.plan.person_changes import CHANGE_KIND, MAX_TOLD
+from punchlist.plan.person_changes import CHANGE_KIND
 from punchlist.plan.validation import parse_items
 from punchlist.storage.schema_version import SCHEMA_VERSION
 

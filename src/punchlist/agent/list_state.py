@@ -21,7 +21,7 @@ from punchlist.kernel.token_estimate import clipped, weighted_length
 from punchlist.plan import repository as plan_repository
 from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.plan.model import PlanSnapshot, TurnTodo, plan_stream
-from punchlist.plan.person_changes import last_changes
+from punchlist.plan.person_changes import CHANGE_KIND
 from punchlist.storage.store import Store, Transaction
 from punchlist.verification.model import Verification
 
@@ -31,6 +31,8 @@ MAX_CONTEXT_LENGTH = 2_000
 """Characters of the current item's context, and of its criteria."""
 MAX_REPORT_LENGTH = 200
 """Characters of a worker's report, of a check and of its output shown with their item."""
+MAX_TOLD = 5
+"""Changes by people that the agent is told in each request."""
 MAX_STATE_LENGTH = 23_600
 """Weighted length of the lists with the extra state: with a warning, that of a request is under 6,000 tokens."""
 _LEFT_OUT = "… [left out: too long. list_todo has all items.]"
@@ -131,10 +133,15 @@ class TurnLists:
             if self._last is not None and self._last[0] == key and not self._waits:
                 return self._last[1]
             plan = plan_repository.take_snapshot(tx, self._scope, rows) if self._has_plan else PlanSnapshot([])
-            told = last_changes(tx, self._scope.turn_id) if plan.todos else []
+            told = self._told(tx) if plan.todos else ()
         state = replace(self._state(plan, checklist, problems, told), turn_end_reason=end_reason)
         self._last = (key, state)
         return state
+
+    def _told(self, tx: Transaction) -> Sequence[str]:
+        """The last messages about changes by people, oldest first."""
+        found = conversation_repository.last_of_kind(tx, turn_id=self._scope.turn_id, kind=CHANGE_KIND, most=MAX_TOLD)
+        return found[::-1]
 
     def _state(
         self, plan: PlanSnapshot, checklist: Checklist | None, problems: tuple[str, ...], told: Sequence[str]

@@ -1,4 +1,4 @@
-"""What a person changes on a plan, as a message of its conversation, and for the agent (X9)."""
+"""What a person changes on a plan, as a message of its conversation, which the agent reads too (X9)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import MessageRole, TurnScope
 from punchlist.conversations.service import message_change
-from punchlist.kernel.events import Role
 from punchlist.plan.lifecycle import PlanAction
 from punchlist.plan.model import TurnTodo, quoted_title
 from punchlist.storage import event_log
@@ -18,8 +17,6 @@ CHANGE_KIND: Final = "plan_change"
 """The kind of the message."""
 MAX_NAMED: Final = 3
 """Added items that are named."""
-MAX_TOLD: Final = 5
-"""Changes that the agent is told in each request."""
 _VERBS: Final = {
     PlanAction.START: "started",
     PlanAction.COMPLETE: "completed",
@@ -49,8 +46,6 @@ def add_creation_message(tx: Transaction, scope: TurnScope, todos: Sequence[Turn
 
 def _add_message(tx: Transaction, scope: TurnScope, words: str) -> None:
     """The caller has locked the conversation and the turn."""
-    if scope.actor.role is not Role.PERSON:
-        return
     message = conversation_repository.add_message(
         tx,
         scope.conversation_id,
@@ -61,9 +56,3 @@ def _add_message(tx: Transaction, scope: TurnScope, words: str) -> None:
         posted_by=str(scope.actor),
     )
     event_log.append(tx, message_change(scope, message))
-
-
-def last_changes(tx: Transaction, turn_id: str) -> list[str]:
-    """For the agent: the last messages about changes of a turn's plan, oldest first."""
-    found = conversation_repository.last_of_kind(tx, turn_id=turn_id, kind=CHANGE_KIND, most=MAX_TOLD)
-    return found[::-1]

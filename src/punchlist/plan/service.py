@@ -16,6 +16,7 @@ from punchlist.claims.service import check_use, end_claim
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import TurnScope
 from punchlist.errors import IllegalTransition, InvalidInput, StoreDamaged
+from punchlist.kernel.events import Change, Role
 from punchlist.kernel.ids import new_id
 from punchlist.kernel.lifecycle import NEW
 from punchlist.kernel.text import excerpt
@@ -264,20 +265,29 @@ def _create_todos(
     open_ids = index.open_ids if index else plan_validation.open_ids_by_title(titles, todos).__getitem__
     conflicts = plan_validation.duplicate_titles(open_ids, todos)
     if conditions:
-        before = condition_repository.read_conditions(tx, scope.turn_id)
-        added = [condition for of_todo in conditions.values() for condition in of_todo]
-        condition_repository.insert_conditions(tx, added)
-        for change in changes:
-            if change.subject in conditions:
-                change.data["conditions"] = [condition.event_data() for condition in conditions[change.subject]]
-        conflicts += explain_conflicts(ordered, [*before, *added], conditions, now)
+        stored = _insert_conditions(tx, scope.turn_id, conditions, changes)
+        conflicts += explain_conflicts(ordered, stored, conditions, now)
     version = event_log.append(tx, *changes)
-    add_creation_message(tx, scope, todos)
+    if scope.actor.role is Role.PERSON:
+        add_creation_message(tx, scope, todos)
     if index is None and total >= MIN_INDEXED:
         index = PlanIndex(titles)
     if index is not None:
         index.add(todos, version)
     return CreatedTodos(todos, pending + len(todos), plan_validation.limit_conflicts(conflicts)), index
+
+
+def _insert_conditions(
+    tx: Transaction, turn_id: str, conditions: Mapping[str, Sequence[Condition]], changes: Sequence[Change]
+) -> list[Condition]:
+    """Store the conditions of new todos, also in the todos' events; returns all conditions of the turn."""
+    before = condition_repository.read_conditions(tx, turn_id)
+    added = [condition for of_todo in conditions.values() for condition in of_todo]
+    condition_repository.insert_conditions(tx, added)
+    for change in changes:
+        if change.subject in conditions:
+            change.data["conditions"] = [condition.event_data() for condition in conditions[change.subject]]
+    return [*before, *added]
 
 
 def start_todo(tx: Transaction, scope: TurnScope, todo: TurnTodo, reason: str, *, fence: int | None = None) -> TurnTodo:

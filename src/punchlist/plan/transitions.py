@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from punchlist.conversations.model import TurnScope
+from punchlist.kernel.events import Role
 from punchlist.kernel.ids import new_id
 from punchlist.plan.lifecycle import PLAN, ConditionStatus, PlanAction
 from punchlist.plan.model import Condition, NewCondition, TurnTodo, todo_change
@@ -39,7 +40,8 @@ def advance_todo(
         guard=guard,
         changes=changes,
     )
-    add_change_message(tx, scope, action, todo, after)
+    if scope.actor.role is Role.PERSON:
+        add_change_message(tx, scope, action, todo, after)
     return after
 
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final, ParamSpec, TypeVar, cast
 
 from textual.app import SuspendNotSupported
@@ -108,14 +109,15 @@ class PunchlistApp(TerminalApp):
     async def _start(self) -> None:
         await asyncio.to_thread(import_the_rest)
         self.backend = await asyncio.to_thread(self._open_backend)
-        self.is_ready = True
         self._use_keys_of_user()
+        self.is_ready = True
         if (screen := self._shown) is not None:
             screen.start()
         if self._first_session is not None:
             self.open_conversation(self._first_session)
             if self._goal:
                 self.submit(self._first_session, self._goal)
+        await self.release_input()
         self.run_worker(self._follow(), group="live", name="live")
         self.run_worker(self._load_commands(), group="commands")
 
@@ -130,6 +132,12 @@ class PunchlistApp(TerminalApp):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         # The names of meanings exist in every theme, also in Textual's own.
         return dict(THEMES["dark"].variables)
+
+    @property
+    def input_since(self) -> float:
+        if not self.is_ready:
+            return inf
+        return self.conversation.started_at if self.conversation is not None else 0.0
 
     # --- changes ------------------------------------------------------------------------------------------------
 

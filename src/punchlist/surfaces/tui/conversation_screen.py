@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, work
@@ -97,6 +98,8 @@ class ConversationScreen(DataScreen):
         self.history = TranscriptView(id="history")
         self._feed = HistoryFeed(session, self.history, at)
         self.state: ConversationState | None = None
+        self.started_at = inf
+        """Since when it takes keys."""
         self._refresh: Refresh[_Loaded] | None = None
         self._key_at = 0.0
         self._starts = False
@@ -130,6 +133,8 @@ class ConversationScreen(DataScreen):
         self.set_interval(AGE_SECONDS, self._show_ages)
         self.set_interval(LIVENESS_SECONDS, self._check_alive)
         self.composer.focus_prompt()
+        self.started_at = time.monotonic()
+        self.app.call_later(self.app.release_input)
 
     # --- loading ------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,15 @@
-"""What the application needs of a terminal: pastes, its title, toasts that do not cover the prompt, and how it ends."""
+"""What the application needs of a terminal: early keys, its title, toasts that do not cover the prompt, how it ends."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
+from bisect import insort
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from math import inf
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from rich.text import Text
 from textual import events
@@ -24,12 +27,15 @@ TOAST_SECONDS: Final = 6.0
 READ_SECONDS: Final = 1.0
 """A toast that was on the screen for this long is removed by the next key."""
 MAX_TOASTS: Final = 2
+_NEVER_HELD: Final = ("ctrl+c", "ctrl+q")
 
 
 class TerminalApp(App[str]):
     def __init__(self, *, ansi_color: bool | None = None) -> None:
         super().__init__(ansi_color=ansi_color)
         self._window_title = ""
+        self._held: list[tuple[float, events.Event]] = []
+        """When they were typed, and keys and pastes for a screen that is not there yet."""
 
     def get_driver_class(self) -> type[Driver]:
         found = super().get_driver_class()
@@ -56,7 +62,35 @@ class TerminalApp(App[str]):
         others = [shown for shown in self._notifications if shown not in same]
         self._remove_toasts([*same, *others[: len(others) - MAX_TOASTS + 1]])
 
+    # --- keys ---------------------------------------------------------------------------------------------------
+
+    @property
+    def input_since(self) -> float:
+        """Since when the screen takes keys and pastes; infinite while it is not there yet."""
+        return 0.0
+
+    async def release_input(self) -> None:
+        """Give the screen what was typed before it was there."""
+        while self._held and self.input_since < inf:
+            await self._take(self._held.pop(0)[1])
+
     async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.MouseEvent) and self.input_since == inf:
+            return
+        if not self._is_early(event):
+            await self._take(event)
+            return
+        # A forwarded one went to the screen that an earlier key has left. It is given to the new one as a new event.
+        kept = event.copy() if isinstance(event, events.Key) else events.Paste(event.text)
+        insort(self._held, (event.time, kept), key=itemgetter(0))
+        self.call_later(self.release_input)
+
+    def _is_early(self, event: events.Event) -> TypeGuard[events.Key | events.Paste]:
+        if not isinstance(event, (events.Key, events.Paste)) or getattr(event, "key", "") in _NEVER_HELD:
+            return False
+        return event.time < self.input_since if event.is_forwarded else self.input_since == inf or bool(self._held)
+
+    async def _take(self, event: events.Event) -> None:
         if isinstance(event, events.Key) and not event.is_forwarded and self._notifications:
             now = time.time()
             self._remove_toasts([shown for shown in self._notifications if now - shown.raised_at >= READ_SECONDS])

@@ -17,6 +17,7 @@ from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.list_changes import list_change_words
 from punchlist.surfaces.tui.status_text import StatusValues, status_content
+from punchlist.views.conversations import read_status
 
 pytestmark = pytest.mark.anyio
 PLAN = {"calls": [{"tool": "create_todo", "arguments": {"items": [{"title": "Write notes"}, {"title": "Run it"}]}}]}
@@ -177,3 +178,40 @@ async def test_successive_changes_of_the_list_are_one_line(services: Services) -
         services.todos.complete(scope, "1", reason="test")
         await stage.until(lambda: "· list: done “Read it” · added “Fix it”" in stage.history)
         assert stage.history.count("list:") == 1
+
+
+@pytest.mark.spec("C15", "S10")
+async def test_a_mode_chosen_during_a_turn_holds_in_every_window_and_for_queued_messages(
+    services: Services, project: Path
+) -> None:
+    model = rehearsal(project, {"text": "Slow.", "delay": 3}, {"text": "Next."})
+    other = Services(load(cwd=project))
+    async with opened(services, model) as first, opened(other, model) as second:
+        await first.pilot.press(*"one", "enter")
+        await second.until(lambda: second.conversation.state is not None and second.conversation.state.is_running)
+        await first.until(lambda: first.conversation.state is not None and first.conversation.state.is_running)
+        await first.pilot.press("shift+tab", "shift+tab")
+        await second.until(lambda: "default, then plan" in second.text)
+        assert "default, then plan" in first.text
+        async with opened(other, model) as third:
+            await third.until(lambda: "default, then plan" in third.text)
+        await first.pilot.press(*"two", "enter")
+        await first.until(lambda: "Next." in first.history)
+        await first.ended()
+        status = read_status(services.store, SESSION).status
+        assert status is not None
+        assert status.mode == "plan"
+        # A later window begins with its own mode.
+        async with opened(other, model) as later:
+            await later.until(lambda: "completed" in later.text)
+            assert later.backend.options.mode == "default"
+    other.close()
+
+
+@pytest.mark.spec("C15")
+async def test_the_mode_of_the_configuration_holds_without_a_flag(project: Path) -> None:
+    (project / "punchlist.toml").write_text('[policy]\nmode = "plan"\n')
+    services = Services(load(cwd=project))
+    async with opened(services, mode="") as stage:
+        await stage.until(lambda: "· plan ·" in stage.text)
+    services.close()

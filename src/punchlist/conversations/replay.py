@@ -8,6 +8,7 @@ from typing import Any
 
 from punchlist.conversations.lifecycle import TurnAction
 from punchlist.conversations.model import Conversation, StoredTurn
+from punchlist.conversations.next_turn import CHOOSE
 from punchlist.kernel.events import Event
 
 
@@ -24,6 +25,8 @@ def replay_conversation(events: Sequence[Event]) -> ReplayedConversation:
         data = event.payload()
         if event.action == "start":
             replayed.conversation = Conversation(**data)
+        elif event.action == CHOOSE and replayed.conversation is not None:
+            replayed.conversation = replayed.conversation._replace(**data)
         elif event.action == TurnAction.BEGIN:
             replayed.turns[event.subject] = StoredTurn(**data)
         elif event.action in (TurnAction.TAKE, TurnAction.SUSPEND, TurnAction.END):

@@ -103,6 +103,7 @@ _open_child_turns: Final = SelectAll(
     f"{_TURN} {_IN_CONVERSATION} AND started_at >= :since AND parent_turn_id = :parent AND ended_at IS NULL",
 )
 add_turn: Final = insert("turns", StoredTurn._fields)
+SET_METADATA: Final = update("conversations", ["metadata"], where="id = :id")
 UPDATE_TURN: Final = update("turns", ("ended_at", "end_reason", "owner"), where="id = :turn_id AND ended_at IS NULL")
 
 

@@ -42,7 +42,7 @@ def open_application(
         from punchlist.extras import missing_extra
 
         raise missing_extra(error) or error from error
-    given = AgentOptions(model, str(mode or "default"), agent)
+    given = AgentOptions(model, str(mode or ""), agent)
     current = services.current_session if keep else services.new_session
     first = None if home else session or current()
     if lines is not None:

@@ -21,8 +21,10 @@ from punchlist.agent.resume import resume_session, wait_until_resumable
 from punchlist.agent.runtime import AgentRuntime
 from punchlist.agent.turn_model import TurnResult
 from punchlist.conversations.message_queue import MessageQueue
-from punchlist.errors import NotFound
+from punchlist.conversations.next_turn import NextTurns
+from punchlist.errors import ConfigError, NotFound
 from punchlist.kernel.cancellation import CancelSignal, run_unless_cancelled
+from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.process_runner import end_all
 from punchlist.kernel.processes import current_process
@@ -71,6 +73,8 @@ class RunSession:
         self._waits = waits
         self._strategy = strategy
         self._signal = CancelSignal()
+        self._model = model
+        self._chosen_at = timestamp(services.store.clock())
         self._live = LiveOutput(services.store)
         self.runtime = AgentRuntime(
             services.site(scope, Path.cwd()),
@@ -215,6 +219,7 @@ class RunSession:
 
     async def _queued(self, choose: Choose) -> TurnResult | None:
         """Run a turn for the next queued message, if there is one (S10)."""
+        await make_bridge(self.runtime.site.store)(self._adopt_choice)
         runtime = self.runtime
         agent = choose("supervisor")
         scope = replace(runtime.site.scope, actor=Actor(Role.SUPERVISOR, agent.name))
@@ -224,6 +229,23 @@ class RunSession:
             return None
         self._output.note(f"next in the queue: {delivered.queued.content}")
         return await runtime.run_stored(agent, delivered.turn, self._signal)
+
+    def _adopt_choice(self) -> None:
+        """Use the mode and the model that the person has chosen for the next turn since this process began."""
+        session = self.runtime.site.scope.conversation_id
+        chosen = NextTurns(self._services.store, self._services.trust).get(session)
+        if chosen is None or chosen.at <= self._chosen_at:
+            return
+        self._chosen_at = chosen.at
+        self.runtime = replace(self.runtime, mode=Mode(chosen.mode))
+        if chosen.model not in ("", self._model):
+            try:
+                resolver = ModelResolver(chosen.model, os.environ, self._output.note)
+            except ConfigError as error:
+                self._output.note(str(error))
+            else:
+                self._model = chosen.model
+                self.runtime = replace(self.runtime, model_for=resolver)
 
     def _stop_soon(self, why: str) -> None:
         """Cancel the turn, from any thread."""

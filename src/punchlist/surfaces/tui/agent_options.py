@@ -11,4 +11,5 @@ class AgentOptions:
 
     model: str | None = None
     mode: str = "default"
+    """Empty for the mode of the configuration."""
     agent: str | None = None

@@ -271,7 +271,11 @@ class PunchlistApp(TerminalApp):
 
     def change_mode(self) -> None:
         mode = self.backend.options.mode
-        self.backend.options.mode = MODES[(MODES.index(mode) + 1) % len(MODES)] if mode in MODES else MODES[0]
+        self._set_options(mode=MODES[(MODES.index(mode) + 1) % len(MODES)] if mode in MODES else MODES[0])
+
+    def _set_options(self, **chosen: str) -> None:
+        self.backend.set_options(**chosen)
+        self.act(self.backend.share_options, self.conversation.session if self.conversation is not None else "")
 
     def call_tool(self, session: str, tool: str, arguments: Mapping[str, Any], *, approved: bool = False) -> None:
         """Make a call of the person; its card is part of the history while the application runs."""
@@ -349,13 +353,13 @@ class PunchlistApp(TerminalApp):
 
     def set_mode(self, mode: str | None) -> None:
         if mode is not None:
-            self.backend.options.mode = mode
+            self._set_options(mode=mode)
             self.say(f"The mode of the next turn is {mode}.")
             self._data_changed()
 
     def set_model(self, model: str | None) -> None:
         if model is not None:
-            self.backend.options.model = model
+            self._set_options(model=model)
             self.say(f"The model of the next turn is {model}.")
             self._data_changed()
 

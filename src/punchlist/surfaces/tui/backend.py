@@ -10,6 +10,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -17,8 +18,10 @@ from punchlist.checklist.service import UPDATE_KIND
 from punchlist.config import current_user
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import ChatEntry, Scope, StoredTurn
-from punchlist.errors import Conflict, InvalidInput, NotFound
+from punchlist.conversations.next_turn import NextTurns
+from punchlist.errors import Conflict, InvalidInput, NotFound, PunchlistError
 from punchlist.host_sessions import HostSessions
+from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import visible
 from punchlist.surfaces.tui.agent_options import AgentOptions
@@ -71,7 +74,21 @@ class Backend:
     def __init__(self, services: Services, options: AgentOptions | None = None) -> None:
         self.services = services
         self.options = options or AgentOptions()
+        if not self.options.mode:
+            self.options.mode = self._configured_mode()
         self.person = Actor(Role.PERSON, current_user())
+        self._next_turns = NextTurns(services.store, services.trust)
+        self._opened_at = timestamp(self.now())
+        self._known_choices: dict[str, str] = {}
+        """When the choice for the next turns was made that `options` have, by session."""
+        self._unshared = 0
+        """Changes of `options` that are not stored yet."""
+
+    def _configured_mode(self) -> str:
+        # A problem of the file is told when a turn begins.
+        with suppress(PunchlistError):
+            return str(self.services.tool_settings.policy.mode or "default")
+        return "default"
 
     def scope(self, session: str) -> Scope:
         return Scope(session, self.person)
@@ -87,6 +104,33 @@ class Backend:
         agents = self.services.agents
         chosen = agents.get(self.options.agent or "supervisor")
         return self.options.model or chosen.model or agents.default_model or default_model(os.environ) or ""
+
+    def set_options(self, *, mode: str | None = None, model: str | None = None) -> None:
+        """`share_options` must follow; it may do so in a thread."""
+        self._unshared += 1
+        self.options.mode = mode or self.options.mode
+        self.options.model = model or self.options.model
+
+    def share_options(self, session: str) -> None:
+        """Tell the process of the turn, which delivers queued messages, and other windows on the session."""
+        try:
+            options = self.options
+            self._known_choices[session] = self._next_turns.choose(
+                self.scope(session), options.mode, options.model or ""
+            )
+        finally:
+            self._unshared -= 1
+
+    def _adopt_options(self, line: TurnStatusLine) -> None:
+        """Take over what was chosen in another window since this one was opened, or for the open turn."""
+        chosen = self._next_turns.get(line.conversation_id)
+        if chosen is None or self._unshared or chosen.at <= self._known_choices.get(line.conversation_id, ""):
+            return
+        begun = line.turn.started_at if line.turn is not None and line.turn.open else self._opened_at
+        mode = line.status.mode if line.turn is not None and line.turn.open and line.status is not None else ""
+        if chosen.at > min(begun, self._opened_at) or chosen.mode == mode:
+            self._known_choices[line.conversation_id] = chosen.at
+            self.options.mode, self.options.model = chosen.mode, chosen.model or self.options.model
 
     # --- home -----------------------------------------------------------------------------------------------
 
@@ -158,6 +202,7 @@ class Backend:
         else:
             state = line.state
         queued = MessageQueue(self.services.store).pending(session) if line.queued else ()
+        self._adopt_options(line)
         approvals = self.approvals(session) if line.approvals else ()
         return ConversationState(
             session, todos, line.turn, state, approvals, queued, self._figures(line), self._host(session)
@@ -223,7 +268,7 @@ class Backend:
         from punchlist.agent.turn_process import start_turn
         from punchlist.integrations.session_goals import SessionGoals
 
-        options = self.options
+        options = replace(self.options)
         accepted_by = (
             None if goal is None else SessionGoals(self.services.store, self.services.conversations).get(session)
         )
@@ -239,6 +284,10 @@ class Backend:
             queued=queued,
             folder=self.services.workspace,
         )
+        if options != self.options:
+            # Changed while the process began.
+            self._unshared += 1
+            self.share_options(session)
 
     def send(self, session: str, text: str) -> bool:
         """Give an idle agent a message. Older queued messages go first. Whether a turn with this message began."""

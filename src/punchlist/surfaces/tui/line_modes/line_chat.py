@@ -284,13 +284,17 @@ class LineChat:
         if dialog is DialogName.GO_ON:
             self.go_on()
         elif dialog is DialogName.MODE and argument:
-            self.backend.options.mode = argument
+            self._set_options(mode=argument)
             self._output.say(f"The mode is {argument} from the next turn on.")
         elif dialog is DialogName.MODEL and argument:
-            self.backend.options.model = argument
+            self._set_options(model=argument)
             self._output.say(f"The model is {argument} from the next turn on.")
         else:
             self._output.say(dialog_text(self.backend, self.session, dialog, argument))
+
+    def _set_options(self, **chosen: str) -> None:
+        self.backend.set_options(**chosen)
+        self.backend.share_options(self.session)
 
     def _switch(self, session: str) -> None:
         self.session = session

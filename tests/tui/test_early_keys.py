@@ -11,6 +11,7 @@ from textual import events
 from punchlist.app import Services
 from punchlist.surfaces.tui.app import PunchlistApp
 from punchlist.surfaces.tui.backend import Backend
+from punchlist.surfaces.tui.prompt_text import PromptText
 
 pytestmark = pytest.mark.anyio
 
@@ -51,6 +52,32 @@ async def test_keys_typed_at_once_after_a_conversation_was_opened_are_in_its_pro
         await stage.until(lambda: "Nothing here yet" in stage.text)
         burst(app, "n", "q", "u", "i", "c", "k")
         await stage.until(lambda: stage.in_conversation and stage.conversation.composer.text == "quick")
+
+
+async def test_an_early_enter_sends_the_message(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no part of a paste, whose keys are typed within milliseconds."""
+    monkeypatch.setattr(PromptText, "paste_seconds", 0.003)
+    opens, backend, sent = threading.Event(), Backend(services), list[str]()
+
+    def send(_: str, text: str) -> bool:
+        sent.append(text)
+        return True
+
+    monkeypatch.setattr(backend, "send", send)
+
+    def open_backend() -> Backend:
+        opens.wait(30)
+        return backend
+
+    app = PunchlistApp(open_backend, session=SESSION)
+    async with app.run_test(size=(100, 40)) as pilot:
+        burst(app, "g", "o")
+        await pilot.pause(0.02)
+        burst(app, "enter")
+        await pilot.pause()
+        opens.set()
+        stage = Stage(app, pilot, backend)
+        await stage.until(lambda: sent == ["go"])
 
 
 async def test_control_c_quits_while_the_application_loads(services: Services) -> None:

@@ -8,7 +8,7 @@ import time
 from bisect import insort
 from collections.abc import Callable
 from math import inf
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from rich.text import Text
@@ -34,8 +34,8 @@ class TerminalApp(App[str]):
     def __init__(self, *, ansi_color: bool | None = None) -> None:
         super().__init__(ansi_color=ansi_color)
         self._window_title = ""
-        self._held: list[tuple[float, events.Event]] = []
-        """When they were typed, and keys and pastes for a screen that is not there yet."""
+        self._held: list[events.Event] = []
+        """Keys and pastes for a screen that is not there yet."""
 
     def get_driver_class(self) -> type[Driver]:
         found = super().get_driver_class()
@@ -72,7 +72,7 @@ class TerminalApp(App[str]):
     async def release_input(self) -> None:
         """Give the screen what was typed before it was there."""
         while self._held and self.input_since < inf:
-            await self._take(self._held.pop(0)[1])
+            await self._take(self._held.pop(0))
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.MouseEvent) and self.input_since == inf:
@@ -82,7 +82,8 @@ class TerminalApp(App[str]):
             return
         # A forwarded one went to the screen that an earlier key has left. It is given to the new one as a new event.
         kept = event.copy() if isinstance(event, events.Key) else events.Paste(event.text)
-        insort(self._held, (event.time, kept), key=itemgetter(0))
+        kept.time = event.time
+        insort(self._held, kept, key=attrgetter("time"))
         self.call_later(self.release_input)
 
     def _is_early(self, event: events.Event) -> TypeGuard[events.Key | events.Paste]:

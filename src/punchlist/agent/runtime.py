@@ -372,15 +372,16 @@ class AgentRuntime:
         call, agent = make_bridge(self.site.store), request.agent
         if request.take_over is not None:
             await call(take_over_items, self.plans, request.take_over, scope)
-        plan, checklist = await call(self._has_open_plan, scope), await call(self._has_open_checklist, scope)
+        checklist = await call(self._has_open_checklist, scope)
         request = replace(request, open_checklist=checklist)
-        if agent.lists == "plan" and checklist:
+        if agent.lists == "both" or (agent.lists == "plan" and not checklist):
+            return request
+        plan = await call(self._has_open_plan, scope)
+        if agent.lists == "plan":
             # A list that is there already is enough: new items can be added to it.
             return replace(request, agent=replace(agent, lists="both" if plan else "checklist"))
-        if agent.lists == "checklist" and plan:
-            # The plan tools are for agents that may delegate.
-            return replace(request, agent=replace(agent, lists="both", delegates=True))
-        return request
+        # The plan tools are for agents that may delegate.
+        return replace(request, agent=replace(agent, lists="both", delegates=True)) if plan else request
 
     def _has_open_checklist(self, scope: TurnScope) -> bool:
         return any(item.is_open for item in self.checklists.get(scope.conversation_id).items)

@@ -61,6 +61,7 @@ from punchlist.views.todo_transcript import read_newest, read_todo_transcript
 from punchlist.views.transcript import read_transcript as read_conversation
 
 SLUG: Final = "bench"
+WIDE: Final = "wide"
 METRIC: Final = "build-time"
 PERSON: Final = MissionScope("bench", Actor(Role.PERSON, "bench"))
 LIMIT: Final = 0.025
@@ -86,6 +87,7 @@ def _figures(database: str, url: str, todos: int, rows: int) -> Iterator[Figure]
         calls_of_todo = work(store, todo_id, chat, ROUNDS, 10 if todos < 1_000 else CALLS_PER_ROUND)
         middle_call, last_page = str(calls_of_todo // 2), _last_page(store, todo_id)
         escalate(store, todos)
+        measure_more(store, min(rows, 1_000))
         newest = read_activity(store, since=system_clock()).last
         while not catch_up(store):
             pass
@@ -111,6 +113,7 @@ def _figures(database: str, url: str, todos: int, rows: int) -> Iterator[Figure]
                 store, mission=SLUG, since=system_clock() - timedelta(days=1)
             ),
             "mission page": lambda: read_overview(store, SLUG),
+            "mission page, 18 metrics with 1,000 readings each": lambda: read_overview(store, WIDE),
             "chats of a mission": lambda: read_mission_chats(store, SLUG),
             "series, 30 days": lambda: read_series(store, SLUG),
             f"inbox, first page of {todos:,} requests": inbox.page,
@@ -236,6 +239,31 @@ def escalate(store: Store, count: int) -> None:
             question = "TODO overdue. Extend or cancel? " * 5
             escalation = Escalation(new_id(), mission_id, id, OVERDUE, question, "open", now)
             escalation_repository.insert_escalation(tx, escalation)
+
+
+def measure_more(store: Store, readings: int) -> None:
+    """A mission with many metrics, a reading every hour."""
+    pillars = [
+        {
+            "name": f"Pillar {number}",
+            "slug": f"pillar-{number}",
+            "metrics": [{**_METRIC, "slug": f"metric-{number}-{place}"} for place in range(3)],
+        }
+        for number in range(6)
+    ]
+    text = json.dumps({"name": "Wide", "slug": WIDE, "pillars": pillars})
+    missions, now = Missions(store, Conversations(store)), system_clock()
+    mission = missions.apply(PERSON, file.parse_mission(text), text).mission
+    times = [timestamp(now - timedelta(hours=number)) for number in range(readings, 0, -1)]
+    with store.write() as tx:
+        for metric in mission_repository.metrics_of(tx, mission.id):
+            metric_repository.insert_readings(
+                tx,
+                [
+                    MetricReading(new_id(), mission.id, metric.id, number, number % 97, at, "bench", "")
+                    for number, at in enumerate(times, start=1)
+                ],
+            )
 
 
 def _run(todo_id: str, mission_id: str, pillar_id: str, chat: str, at: str) -> Run:

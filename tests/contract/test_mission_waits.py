@@ -13,16 +13,19 @@ from tests.conftest import StoppedClock
 from tests.contract.mission_office import Office, call, has_results, last_words, words
 from tests.contract.missions import BUILD
 
+from punchlist.audit.check import check
 from punchlist.conversations.message_queue import MessageQueue
+from punchlist.engine.periodic import enqueue_cycle
 from punchlist.engine.workflows.execute import MAX_FOLLOW_UPS
 from punchlist.kernel.clock import timestamp
-from punchlist.missions.model import MissionScope
+from punchlist.missions.model import MissionScope, NewMissionTodo
 from punchlist.missions.planning.retries import DELAYS
 from punchlist.missions.planning.skipped_reviews import MAX_RESTING
 from punchlist.missions.todos.lifecycle import TodoAction, TodoStatus
 from punchlist.models.model import ModelBusy, ModelRefused, ModelRequest, Reply
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import RunKind
+from punchlist.storage.schema_version import SCHEMA_VERSION
 from punchlist.toolcalls.policy import Mode
 from punchlist.views.health import read_health
 from punchlist.views.inbox_model import RequestKind
@@ -199,6 +202,29 @@ def test_an_unanswered_approval_stops_only_its_own_run(office: Open) -> None:
     ours.work(Mode.DEFAULT)
     assert [runs.get(run.id).status for run in waiting.values()] == [RunStatus.DONE] * 2
     assert team.todos.get(deploy.id).status is TodoStatus.COMPLETED
+
+
+@pytest.mark.spec("I1")
+def test_an_archived_mission_asks_nothing_any_more(office: Open) -> None:
+    def answers(agent: str, request: ModelRequest) -> Reply:
+        waits = agent == "pillar-owner" and not has_results(request)
+        return call("run_command", command="rm bread") if waits else Reply("Nothing.")
+
+    ours = office(answers)
+    team = ours.team
+    team.todos.create(team.lead, team.slug, NewMissionTodo(BUILD, "Order flour", deadline="2026-02-22"))
+    ours.clock.advance(days=3)
+    enqueue_cycle(ours.services.store, team.person, team.mission)
+    ours.work(Mode.DEFAULT)
+    assert {item.kind for item in ours.services.inbox.list()} == {RequestKind.ESCALATION, RequestKind.APPROVAL}
+    team.missions.archive(team.person, team.slug, "the bakery is closed")
+    ours.work(Mode.DEFAULT)
+    assert ours.services.inbox.list() == []
+    assert ours.services.inbox.counts() == {}
+    assert ours.services.runs.list() == []
+    team.missions.unarchive(team.person, team.slug, "it opens again")
+    assert [item.kind for item in ours.services.inbox.list()] == [RequestKind.ESCALATION]
+    assert check(team.store, SCHEMA_VERSION).problems == []
 
 
 @pytest.mark.timeout(300)

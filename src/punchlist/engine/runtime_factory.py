@@ -52,12 +52,18 @@ class TurnTask:
     pillar: Pillar | None = None
     todo_id: str | None = None
     remark: Callable[[], str] | None = None
+    charged_to: SpendPlace | None = None
+    """Whose budget pays, if it is not that of the agent's own place: a review belongs to the todo."""
 
     @property
     def is_member(self) -> bool:
         """Whether the agent works in a chat of the mission. A worker has a conversation and no mission tools of its
         own, but the limits and directives of the mission hold for it too."""
         return self.mission is not None and self.agent.role is not Role.WORKER
+
+    def spend_place(self, mission: Mission) -> SpendPlace:
+        pillar_id = self.pillar.id if self.pillar is not None else None
+        return self.charged_to or SpendPlace(mission.id, self.todo_id, pillar_id)
 
     @property
     def scope(self) -> Scope:
@@ -112,7 +118,7 @@ class RuntimeFactory:
         model, store = self._model_for(agent), self._services.store
         if task.mission is None:
             return model
-        place = SpendPlace(task.mission.id, task.todo_id, task.pillar.id if task.pillar is not None else None)
+        place = task.spend_place(task.mission)
         return BudgetedModel(model, Budgets(store), make_bridge(store), task.mission, place, suspend)
 
     def _mode_of(self, task: TurnTask) -> Mode | None:

@@ -239,7 +239,8 @@ class TurnSteps:
 
     async def _can_continue(self, runtime: AgentRuntime, run: Run, task: TurnTask, result: StepResult) -> bool:
         if result["why"].startswith(REACHED) and task.mission is not None:
-            return await self._call(self._budgets.is_available, task.mission.id, task.todo_id)
+            place = task.spend_place(task.mission)
+            return await self._call(self._budgets.is_available, place.mission_id, place.todo_id)
         if run.message is not None or result["why"] in (PAUSED, MESSAGE_RECEIVED):
             return True
         return await is_resumable(runtime, result["turnId"]) is not False

@@ -91,6 +91,12 @@ def resume_runs(tx: Transaction, scope: Scope, mission_id: str, reason: str) -> 
             request_control(tx, scope, run, reason, wish=None, why="")
 
 
+def stop_runs(tx: Transaction, scope: Scope, mission_id: str, why: str) -> None:
+    """Stop the open runs of a mission that ends."""
+    for run in run_repository.open_in_mission(tx, mission_id):
+        _stop(tx, scope, run, why)
+
+
 def _started(tx: Transaction, mission_id: str) -> Iterator[Run]:
     for run in run_repository.open_in_mission(tx, mission_id):
         locked = run_repository.lock(tx, run.id) if run.status is not RunStatus.QUEUED else None
@@ -107,14 +113,17 @@ def _stop_delegations(tx: Transaction, work: Run, why: str) -> None:
     """Stop the work that was delegated for a todo: no run waits for its results."""
     scope = Scope(work.conversation_id, SYSTEM)
     for delegation in run_repository.delegations_of_todo(tx, str(work.todo_id)):
-        locked = run_repository.lock(tx, delegation.id)
-        if locked is not None and locked.status in OPEN:
-            request_control(tx, scope, locked, why, wish=ControlRequest.STOP, why=why)
+        _stop(tx, scope, delegation, why)
 
 
 def _stop_planning(tx: Transaction, cycle: Run, why: str) -> None:
     scope = Scope(cycle.conversation_id, SYSTEM)
     for planning in run_repository.open_of_kind(tx, str(cycle.mission_id), RunKind.PLAN.value):
-        locked = run_repository.lock(tx, planning.id) if planning.parameters.get("cycle") == cycle.id else None
-        if locked is not None and locked.status in OPEN:
-            request_control(tx, scope, locked, why, wish=ControlRequest.STOP, why=why)
+        if planning.parameters.get("cycle") == cycle.id:
+            _stop(tx, scope, planning, why)
+
+
+def _stop(tx: Transaction, scope: Scope, run: Run, why: str) -> None:
+    locked = run_repository.lock(tx, run.id)
+    if locked is not None and locked.status in OPEN:
+        request_control(tx, scope, locked, why, wish=ControlRequest.STOP, why=why)

@@ -31,7 +31,7 @@ from punchlist.missions.changes import (
 from punchlist.missions.config.apply_config import REASON, apply_config, changed_columns
 from punchlist.missions.config.diff import change_lines, creation_lines
 from punchlist.missions.model import ChatChannel, Mission, MissionTodo, PillarState
-from punchlist.missions.run_control import pause_runs, resume_runs
+from punchlist.missions.run_control import pause_runs, resume_runs, stop_runs
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import ACTIVE, TodoStatus
 from punchlist.storage import event_log
@@ -104,7 +104,8 @@ class Missions:
         raise Conflict(f"Another process is creating mission {config.slug!r}. Try again.")
 
     def archive(self, scope: Scope, slug: str, reason: str) -> Mission:
-        """End a mission. It stays readable; nothing in it changes until it is unarchived."""
+        """End a mission: its runs are stopped, and the inbox leaves its questions out. It stays readable; nothing in it
+        changes until it is unarchived."""
         _check_role(scope, "archive a mission")
         if problem := block_problem(reason, max_length=MAX_REASON_LENGTH, min_length=1):
             raise InvalidInput(f"reason: {problem}")
@@ -116,6 +117,7 @@ class Missions:
                 raise IllegalTransition(
                     f"Mission {slug!r} has {_todos(in_progress)} in progress. Complete or cancel the work first."
                 )
+            stop_runs(tx, scope, mission.id, f"The mission was archived: {reason.strip()}")
             archived = mission._replace(status="archived", updated_at=tx.now())
             event_log.append(tx, _update(write, archived, MissionAction.ARCHIVE_MISSION, reason.strip()))
             return archived

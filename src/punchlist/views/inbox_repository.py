@@ -89,14 +89,15 @@ _NEEDS_WORKER: Final = (
 )
 _WORKER_ID: Final = f"'worker-' || missions.slug || '-' || {_WITHOUT_WORKER}"
 
+_NOT_ARCHIVED: Final = "mission_id NOT IN (SELECT id FROM missions WHERE status = 'archived')"
 _OPEN: Final = (
     f"(SELECT 'approval' AS kind, call_id AS id, asked_at AS at FROM approvals WHERE {OPEN_APPROVAL} "
     f"UNION ALL SELECT {_CONDITION_KIND}, todo_conditions.id, todo_conditions.created_at {_CONDITIONS} "
     f"WHERE {_OPEN_CONDITION} "
-    "UNION ALL SELECT 'escalation', id, asked_at FROM escalations WHERE status <> 'answered' "
+    f"UNION ALL SELECT 'escalation', id, asked_at FROM escalations WHERE status <> 'answered' AND {_NOT_ARCHIVED} "
     "UNION ALL SELECT 'failure', runs.id, coalesce(runs.ended_at, runs.changed_at) FROM runs "
     f"JOIN missions ON missions.id = runs.mission_id WHERE {_OPEN_FAILURE} "
-    "UNION ALL SELECT 'budget', id, reached_at FROM budget_stops WHERE ended_at IS NULL "
+    f"UNION ALL SELECT 'budget', id, reached_at FROM budget_stops WHERE ended_at IS NULL AND {_NOT_ARCHIVED} "
     f"UNION ALL SELECT 'worker', {_WORKER_ID}, {_WITHOUT_WORKER} FROM missions WHERE {_NEEDS_WORKER}"
     ") AS requests"
 )
@@ -227,7 +228,7 @@ escalations: Final = RequestDetails[tuple[RequestRow, str]](
     f"escalations.status {_NUMBERED.format(table='escalations', id='id')} "
     "JOIN missions ON missions.id = escalations.mission_id "
     "JOIN mission_todos ON mission_todos.id = escalations.todo_id JOIN pillars ON pillars.id = mission_todos.pillar_id "
-    f"WHERE {_IN_RANGE} AND escalations.status <> 'answered'",
+    f"WHERE {_IN_RANGE} AND escalations.status <> 'answered' AND missions.status = 'active'",
 )
 """The request, and the status of the escalation."""
 failures: Final = RequestDetails[tuple[RequestRow, int]](
@@ -246,7 +247,8 @@ budgets: Final = RequestDetails(
     "budget_stops.todo_id, mission_todos.title, NULL "
     f"{_NUMBERED.format(table='budget_stops', id='id')} JOIN missions ON missions.id = budget_stops.mission_id "
     "LEFT JOIN mission_todos ON mission_todos.id = budget_stops.todo_id "
-    f"LEFT JOIN pillars ON pillars.id = mission_todos.pillar_id WHERE {_IN_RANGE} AND budget_stops.ended_at IS NULL",
+    f"LEFT JOIN pillars ON pillars.id = mission_todos.pillar_id WHERE {_IN_RANGE} AND budget_stops.ended_at IS NULL "
+    "AND missions.status = 'active'",
 )
 missions_without_worker: Final = RequestDetails(
     RequestRow._make,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.camel_json import camel_json
@@ -17,21 +17,13 @@ from punchlist.missions.metrics.rollups import LENGTHS, period_of
 from punchlist.missions.model import Metric
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import mission_repository as view_repository
-from punchlist.views.mission_repository import ReadingInterval
+from punchlist.views.mission_repository import MetricMark, ReadingInterval
 
 DEFAULT_POINTS: Final = 200
 MAX_POINTS: Final = 500
 MAX_MARKS: Final = 200
 MAX_READ: Final = 2_000
-"""A plot of more readings than this is made from rollups."""
-
-
-class MetricMark(NamedTuple):
-    """A todo whose completion named the metric."""
-
-    at: str
-    todo_id: str
-    title: str
+"""A plot of more readings than this is always made from rollups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +74,51 @@ def read_metric(
         if metric is None:
             raise NotFound(f"Mission {mission.slug!r} has no metric {excerpt(metric_slug)!r}.")
         if newest is not None:
-            low = max(low, view_repository.time_of_newest(tx, metric_id=metric.id, before=newest - 1) or low)
-        found = view_repository.readings_in_range(tx, metric_id=metric.id, since=low, until=high, most=MAX_READ + 1)
-        thinned = len(found) > points
-        if len(found) > MAX_READ:
-            shown = _from_rollups(tx, metric, low, high, points)
-        else:
-            shown = [ReadingInterval(at, value, value, value, 1) for at, value in found]
-            shown = _thin(shown, points) if thinned else shown
-        marks = view_repository.marks(tx, metric_id=metric.id, since=low, until=high, most=MAX_MARKS)
-        titles = [MetricMark(at, id, view_repository.title_of(tx, id) or "") for at, id in reversed(marks)]
-    return MetricPlot(metric, low, high, thinned, shown, titles)
+            low = max(low, _time_of_newest(tx, metric, newest))
+        return _plot(tx, metric, low, high, points)
 
 
-def _thin(readings: Sequence[ReadingInterval], points: int) -> list[ReadingInterval]:
+def read_newest(store: Store, metrics: Iterable[Metric], *, readings: int, points: int) -> dict[str, MetricPlot]:
+    """Plots of the newest readings of each metric, by its slug."""
+    with store.read() as tx:
+        return {
+            metric.slug: _plot(tx, metric, _time_of_newest(tx, metric, readings), "9999", points) for metric in metrics
+        }
+
+
+def _time_of_newest(tx: Transaction, metric: Metric, readings: int) -> str:
+    return view_repository.time_of_newest(tx, metric_id=metric.id, before=readings - 1) or "0"
+
+
+def _plot(tx: Transaction, metric: Metric, low: str, high: str, points: int) -> MetricPlot:
+    period = {"metric_id": metric.id, "since": low, "until": high}
+    thinned = view_repository.has_more(tx, **period, readings=points) is not None
+    if thinned:
+        shown = _thin(tx, metric, low, high, points)
+    else:
+        shown = view_repository.readings_in_range(tx, **period, most=points)
+    marks = view_repository.marks(tx, **period, most=MAX_MARKS)
+    return MetricPlot(metric, low, high, thinned, shown, marks[::-1])
+
+
+def _thin(tx: Transaction, metric: Metric, low: str, high: str, points: int) -> list[ReadingInterval]:
+    """From rollups if there are enough of them for half as many points, or if there are many readings."""
+    period = {"metric_id": metric.id, "since": low, "until": high}
+    times = view_repository.first_and_last(tx, **period)
+    assert times is not None, "a range with readings"
+    first, last = map(parse_timestamp, times)
+    span = (last - first).total_seconds()
+    fitting = (each for each in LENGTHS if 2 * span >= points * each)
+    if (seconds := next(fitting, None)) is None:
+        found = view_repository.readings_in_range(tx, **period, most=MAX_READ + 1)
+        if len(found) <= MAX_READ:
+            return _in_intervals(found, points)
+        seconds = LENGTHS[-1]
+    start, end = period_of(first, seconds), period_of(last, seconds) + 1
+    return _from_rollups(tx, metric, low, high, start=start, end=end, seconds=seconds, points=points)
+
+
+def _in_intervals(readings: Sequence[ReadingInterval], points: int) -> list[ReadingInterval]:
     times = [parse_timestamp(reading.at).timestamp() for reading in readings]
     length = (times[-1] - times[0]) / points or 1
     placed = zip(times, readings, strict=True)
@@ -103,15 +126,10 @@ def _thin(readings: Sequence[ReadingInterval], points: int) -> list[ReadingInter
     return _merge((min(int((at - times[0]) / length), points - 1), reading) for at, reading in placed)
 
 
-def _from_rollups(tx: Transaction, metric: Metric, low: str, high: str, points: int) -> list[ReadingInterval]:
+def _from_rollups(
+    tx: Transaction, metric: Metric, low: str, high: str, *, start: int, end: int, seconds: int, points: int
+) -> list[ReadingInterval]:
     """From whole periods, and the readings before the first and after the last of them."""
-    reading_range = {"metric_id": metric.id, "since": low, "until": high}
-    first, last = (
-        parse_timestamp(each) for each in view_repository.first_and_last(tx, **reading_range) or () if each is not None
-    )
-    span = (last - first).total_seconds()
-    seconds = next((each for each in LENGTHS if span / each >= points), LENGTHS[-1])
-    start, end = period_of(first, seconds), period_of(last, seconds) + 1
     each = -(-(end - start) // points)
     # A period that the range cuts has readings outside the range.
     whole_start = start + (low > timestamp(_begin(start, seconds)))

@@ -15,7 +15,7 @@ from punchlist.runs.model import Run
 from punchlist.storage.store import Store
 from punchlist.views.board import BoardFilter, MissionBoard, read_board
 from punchlist.views.health import MissionHealth, read_health
-from punchlist.views.metrics import MetricPlot, read_metric
+from punchlist.views.metrics import MetricPlot, read_newest
 from punchlist.views.runs import read_runs
 
 READINGS: Final = 1_000
@@ -47,12 +47,11 @@ class MissionOverview:
 
 def read_overview(store: Store, slug: str, *, points: int = POINTS) -> MissionOverview:
     board = read_board(store, slug, BoardFilter(), limit=1)
-    slugs = [view.metric.slug for view in board.metrics]
     [health] = read_health(store, slug).missions
     return MissionOverview(
         board,
         health,
-        {metric: read_metric(store, slug, metric, newest=READINGS, points=points) for metric in slugs},
+        read_newest(store, [view.metric for view in board.metrics], readings=READINGS, points=points),
         MissionUsageService(store).pillars(board.mission.id),
         Directives(store).list(slug),
         Recommendations(store).list(slug),

@@ -162,15 +162,25 @@ class ReadingInterval(NamedTuple):
     readings: int
 
 
+class MetricMark(NamedTuple):
+    """A todo whose completion named the metric."""
+
+    at: str
+    todo_id: str
+    title: str
+
+
 _IN_RANGE: Final = "FROM metric_readings WHERE metric_id = :metric_id AND at >= :since AND at < :until"
 # A subquery with one min or max reads one entry of the index, several of them in one query read all.
 _LAST: Final = f"(SELECT max(at) {_IN_RANGE})"
-first_and_last: Final = SelectOne[tuple[str | None, str | None]](tuple, f"SELECT (SELECT min(at) {_IN_RANGE}), {_LAST}")
+first_and_last: Final = SelectOne[tuple[str, str]](tuple, f"SELECT (SELECT min(at) {_IN_RANGE}), {_LAST}")
+has_more: Final = SelectOne[int](first_column, f"SELECT 1 {_IN_RANGE} ORDER BY at LIMIT 1 OFFSET :readings")
+"""None unless a range has more than so many readings."""
 interval: Final = SelectOne(
     ReadingInterval._make, f"SELECT {_LAST}, avg(value), min(value), max(value), count(*) {_IN_RANGE}"
 )
-readings_in_range: Final = SelectAll[tuple[str, float]](
-    tuple, f"SELECT at, value {_IN_RANGE} ORDER BY at, position LIMIT :most"
+readings_in_range: Final = SelectAll(
+    ReadingInterval._make, f"SELECT at, value, value, value, 1 {_IN_RANGE} ORDER BY at, position LIMIT :most"
 )
 rollups: Final = SelectAll[tuple[int, ReadingInterval]](
     lambda row: (int(row[0]), ReadingInterval(row[1], row[2], row[3], row[4], int(row[5]))),
@@ -185,10 +195,10 @@ time_of_newest: Final = SelectOne[str](
     "ORDER BY at DESC, position DESC LIMIT 1 OFFSET :before",
 )
 """When the reading was taken that has `before` newer ones."""
-marks: Final = SelectAll[tuple[str, str]](
-    tuple,
-    "SELECT at, todo_id FROM metric_marks WHERE metric_id = :metric_id AND at >= :since AND at < :until "
-    "ORDER BY at DESC, todo_id DESC LIMIT :most",
+marks: Final = SelectAll(
+    MetricMark._make,
+    "SELECT at, todo_id, title FROM metric_marks JOIN mission_todos ON mission_todos.id = todo_id "
+    "WHERE metric_id = :metric_id AND at >= :since AND at < :until ORDER BY at DESC, todo_id DESC LIMIT :most",
 )
-"""Times and todo ids, newest first."""
+"""Newest first."""
 title_of: Final = SelectOne[str](first_column, "SELECT title FROM mission_todos WHERE id = :id")

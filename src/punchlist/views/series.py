@@ -75,7 +75,7 @@ class TurnsDay(NamedTuple):
 
 
 class SpendDay(NamedTuple):
-    """What was used on a day. Work of the Lead has no pillar."""
+    """What was used on a day. Work of the Lead has no pillar, except reviews of todos."""
 
     day: str
     pillar: str | None

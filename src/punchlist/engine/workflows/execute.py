@@ -31,6 +31,7 @@ from punchlist.engine.workflow_context import WorkflowContext
 from punchlist.errors import Conflict, IllegalTransition, PunchlistError
 from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt
+from punchlist.missions.budgets.repository import SpendPlace
 from punchlist.missions.chats import quote_verbatim, unquote
 from punchlist.missions.config.policy import policy_of
 from punchlist.missions.model import Mission, MissionTodo, Pillar
@@ -270,7 +271,9 @@ async def _review(
     prompt = await context.step(f"check.{number}", run_check)
     message = NewMessage("user", NoticeKind.TODO_RESULT.value, prompt)
     # In the pillar's chat, but without a pillar: the Lead is responsible for all of them.
-    task = TurnTask(f"review.{number}", context.agent(LEAD), message, pillar.todo_conversation_id, mission)
+    place = SpendPlace(mission.id, run.todo_id, pillar.id)
+    lead, chat = context.agent(LEAD), pillar.todo_conversation_id
+    task = TurnTask(f"review.{number}", lead, message, chat, mission, charged_to=place)
     return await context.turns.run(run, task)
 
 

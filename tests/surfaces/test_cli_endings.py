@@ -51,15 +51,21 @@ def test_the_first_line_of_the_log_can_be_had_alone(project: Path, environment: 
     assert answer.err == b""
 
 
-@pytest.mark.parametrize("line", ["log >/dev/full"])
+@pytest.mark.parametrize("line", ["log >/dev/full", "sessions show nothing --json >/dev/full"])
 def test_output_that_cannot_be_written_is_an_error_in_a_sentence(
     project: Path, environment: dict[str, str], agent: Script, line: str
 ) -> None:
     answer = _shell(project, environment, f"{PROGRAM} {line}")
     assert answer.code == 1
     assert answer.err.startswith(b"punchlist: ")
+    assert b"Traceback" not in answer.err
     assert b"unexpected" not in answer.err
     assert b"Exception ignored" not in answer.err
+
+
+def test_a_folder_that_was_removed_is_named_as_the_cause(project: Path, environment: dict[str, str]) -> None:
+    answer = _shell(project, environment, f"mkdir gone; cd gone; rmdir ../gone; {PROGRAM} todos")
+    assert (answer.code, answer.err) == (1, b"punchlist: The current folder was removed.\n")
 
 
 @pytest.mark.parametrize("line", ["todos add x >&-", "todos add x <&- 2>&-"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import Cli
 from tests.contract.front import todo
-from tests.faults.processes import Program
+from tests.faults.processes import Program, spin
 
 PLAN = "- calls: [{tool: create_todo, arguments: {items: [{title: Look}, {title: Write}]}}]\n"
 COMPLETE = (
@@ -233,13 +233,19 @@ def test_a_wrong_rehearsal_is_named_with_its_place(punchlist: Cli, script: Path,
 
 
 @pytest.mark.spec("C14")
-def test_ctrl_c_ends_it_in_good_order(project: Path, environment: dict[str, str], punchlist: Cli, script: Path) -> None:
+@pytest.mark.parametrize("signals", [1, 2])
+def test_ctrl_c_ends_it_in_good_order(
+    project: Path, environment: dict[str, str], punchlist: Cli, script: Path, signals: int
+) -> None:
+    """Also if a wrapper passes the signal on, so that it arrives twice."""
     script.write_text(PLAN + "- calls: [{tool: run_command, arguments: {command: 'echo begun; sleep 60'}}]\n")
     arguments = ("run", "Do it.", "--model", f"rehearsal:{script}", "--mode", "yolo", "--json")
     with Program(project, environment, *arguments) as program:
         while "executing" not in punchlist("tools", "history").stdout:
             pass
-        program.process.send_signal(signal.SIGINT)
+        for _ in range(signals):
+            program.process.send_signal(signal.SIGINT)
+            spin(0.05)
         answer = program.end()
     assert answer.code == 130
     assert json.loads(answer.out)["reason"] == "cancelled"

@@ -209,7 +209,9 @@ class GoalJudge:
                 why = ran.result.output if ran.result else "; ".join(ran.waiting)
                 return GoalVerdict(VerdictKind.NONE, f"{one_line(check.description)} was not run: {why}")
             if ran.result.outcome is CheckOutcome.FAILED:
-                return GoalVerdict(VerdictKind.NOT_YET, f"This check fails: {check.description}\n\n{ran.result.output}")
+                return GoalVerdict(
+                    VerdictKind.NOT_YET, f"This check fails: {check.description}.\n\n{ran.result.output}"
+                )
         return None
 
     async def _judged(self, answer: str) -> GoalVerdict:

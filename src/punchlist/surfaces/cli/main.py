@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from inspect import getdoc
 from typing import Annotated, Any, Final, NoReturn, Protocol, runtime_checkable
@@ -252,10 +253,12 @@ def start(open_services: OpenServices) -> None:
         code = _run(state)
         sys.stdout.flush()
     except PunchlistError as error:
-        if state.json or state.json_lines:
-            _print_json_error(state, error)
         echo_error(str(error))
         code = error.exit_code
+        if state.json or state.json_lines:
+            # Without a reader, the sentence on stderr remains.
+            with suppress(OSError):
+                _print_json_error(state, error)
     except KeyboardInterrupt:
         code = EXIT_INTERRUPTED
     except typer.Abort as abort:
@@ -264,7 +267,7 @@ def start(open_services: OpenServices) -> None:
     except BrokenPipeError:
         code = EXIT_ERROR
     except OSError as error:
-        echo_error(f"failed ({error.strerror or error}).")
+        echo_error(f"failed ({error.strerror or error})." if _has_folder() else "The current folder was removed.")
         code = EXIT_ERROR
     except Exception as error:
         if isinstance(error, UsageError):
@@ -280,6 +283,13 @@ def start(open_services: OpenServices) -> None:
     finally:
         state.close()
     _exit(code if isinstance(code, int) else 0)
+
+
+def _has_folder() -> bool:
+    try:
+        return bool(os.getcwd())
+    except OSError:
+        return False
 
 
 def _print_json_error(state: ProgramState, error: PunchlistError) -> None:

@@ -48,6 +48,8 @@ _LAST: Final = (Reason.WAITING, Reason.CANCELLED, Reason.ERROR)
 Choose = Callable[[str], AgentDefinition]
 """Selects an agent by its name."""
 CANCELLED: Final = 130
+SAME_SIGNAL_SECONDS: Final = 0.3
+"""Wrappers such as `timeout` and `uv run` pass on a signal that the terminal has sent to this process as well."""
 TICK_SECONDS: Final = 0.1
 FINISH_OPEN: Final = "Finish the open items of this session's list:"
 
@@ -256,14 +258,18 @@ class RunSession:
 
     def _stop_on_interrupt(self) -> None:
         """The first Ctrl-C cancels the turn, the second one ends the process."""
+        loop = asyncio.get_running_loop()
+        first = 0.0
 
         def stop(why: str) -> None:
-            if self._signal.is_set:
+            nonlocal first
+            if not self._signal.is_set:
+                first = loop.time()
+                self._signal.set(why)
+            elif loop.time() - first > SAME_SIGNAL_SECONDS:
                 end_all()
                 os._exit(CANCELLED)
-            self._signal.set(why)
 
         with suppress(NotImplementedError):
-            loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGINT, stop, "a person pressed Ctrl-C")
             loop.add_signal_handler(signal.SIGTERM, stop, "the process received SIGTERM")

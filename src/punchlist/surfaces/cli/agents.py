@@ -43,7 +43,9 @@ def list_agents(cli: CliContext) -> None:
 @app.command()
 def show(
     cli: CliContext,
-    name: Annotated[str, typer.Argument(help="The agent's name.", show_default=False, autocompletion=_names)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The agent's name.", show_default=False, autocompletion=_names)
+    ],
 ) -> None:
     """Show an agent: where it is defined, its model, tools, settings and prompt."""
     from punchlist.agent.agents_config import agent_settings

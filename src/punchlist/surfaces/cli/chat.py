@@ -18,7 +18,7 @@ InlineOption = Annotated[
 PlainOption = Annotated[
     bool, typer.Option("--plain", help="Lines of words only, for screen readers: no colour, no cursor movement.")
 ]
-GoalArgument = Annotated[str | None, typer.Argument(help="What to do first.", show_default=False)]
+GoalArgument = Annotated[str | None, typer.Argument(metavar="[GOAL]", help="What to do first.", show_default=False)]
 
 
 def chat(

@@ -71,7 +71,9 @@ def upgrade(cli: CliContext) -> None:
 
 
 @app.command()
-def backup(cli: CliContext, file: Annotated[Path, typer.Argument(help="The new file to write.")]) -> None:
+def backup(
+    cli: CliContext, file: Annotated[Path, typer.Argument(metavar="FILE", help="The new file to write.")]
+) -> None:
     """Copy the database to a file. The copy is consistent while agents write."""
     from punchlist.storage.maintenance import backup as run_backup
     from punchlist.storage.open import open_existing
@@ -88,7 +90,7 @@ def backup(cli: CliContext, file: Annotated[Path, typer.Argument(help="The new f
 @app.command()
 def restore(
     cli: CliContext,
-    file: Annotated[Path, typer.Argument(help="A file that `db backup` wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `db backup` wrote.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Replace the database by a backup. The replaced file is kept beside it."""

@@ -57,6 +57,7 @@ def demo(
     what: Annotated[
         DemoStep,
         typer.Argument(
+            metavar="[WHAT]",
             help="run: an agent with a goal. mission: a Lead and owners. proof: false claims that are stopped. "
             "serve: a mission in the browser, which asks you.",
             show_default=False,

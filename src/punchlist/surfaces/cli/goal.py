@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NOT_MET: Final = 3
 app = typer.Typer(
-    help="What the work of an agent you already run is accepted by: its stop hook sends it back until that is true.",
+    help="Say what an agent you already run must achieve: its stop hook sends it back until that is true.",
     cls=ShowByDefault,
 )
 

@@ -30,7 +30,9 @@ MAX_REMEMBERED = 500
 
 def log(
     cli: CliContext,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many of the newest.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=100_000, metavar="N", help="How many of the newest.")
+    ] = 50,
     everything: Annotated[bool, typer.Option("--all", help="Show all sessions.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new events.")] = False,
     session: SessionOption = None,

@@ -47,7 +47,8 @@ def mcp(
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP with a token.")] = False,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="With --http: the address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="With --http: the port to listen on; 0 picks a free one.")
+        int,
+        typer.Option(min=0, max=65535, metavar="PORT", help="With --http: the port to listen on; 0 picks a free one."),
     ] = 8421,
 ) -> None:
     """Serve the lists over MCP: on standard input and output, or over HTTP."""

@@ -82,7 +82,7 @@ def _echo_chat(chat: dict[str, Any]) -> None:
 def show(
     cli: CliContext,
     chat: ChatArgument,
-    last: Annotated[int, typer.Option("--last", "-n", min=1, max=500, help="How many messages.")] = 30,
+    last: Annotated[int, typer.Option("--last", "-n", min=1, max=500, metavar="N", help="How many messages.")] = 30,
     before: Annotated[
         int | None, typer.Option("--before", min=1, metavar="N", help="The messages before the one with this number.")
     ] = None,

@@ -106,7 +106,7 @@ def _origin(rule: Rule) -> str:
 def explain(
     cli: CliContext,
     tool: ToolArgument,
-    arguments: Annotated[str, typer.Argument(metavar="ARGS", help="Its arguments as JSON; - reads them from stdin.")],
+    arguments: Annotated[str, typer.Argument(metavar="JSON", help="Its arguments as JSON; - reads them from stdin.")],
     mode: ModeOption = None,
     session: SessionOption = None,
 ) -> None:

@@ -45,7 +45,9 @@ def _finite(value: float | None) -> float | None:
 
 GoalArgument = Annotated[
     str | None,
-    typer.Argument(help="What to do; - reads it from stdin. Default: finish what is open.", show_default=False),
+    typer.Argument(
+        metavar="[GOAL]", help="What to do; - reads it from stdin. Default: finish what is open.", show_default=False
+    ),
 ]
 FileOption = Annotated[Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the goal from a file.")]
 ContinueOption = Annotated[bool, typer.Option("--continue", "-c", help="Add the goal to the session last used here.")]

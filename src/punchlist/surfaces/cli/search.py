@@ -25,9 +25,11 @@ class KindChoice(StrEnum):
 
 def search(
     cli: CliContext,
-    text: Annotated[list[str], typer.Argument(help="Words, or their beginnings; all of them must occur.")],
+    text: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help="Words, or their beginnings; all of them must occur.")
+    ],
     limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=MAX_LIMIT, help="How many results.")
+        int, typer.Option("--limit", "-n", min=1, max=MAX_LIMIT, metavar="N", help="How many results.")
     ] = DEFAULT_LIMIT,
     kind: Annotated[KindChoice | None, typer.Option("--kind", help="Only results of this kind.")] = None,
     mission: Annotated[str | None, typer.Option("--mission", metavar="SLUG", help="Only of this mission.")] = None,

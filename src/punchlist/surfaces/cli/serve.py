@@ -37,7 +37,7 @@ def serve(
     cli: CliContext,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="The port to listen on; 0 picks a free one.")
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="The port to listen on; 0 picks a free one.")
     ] = DEFAULT_PORT,
     model: ModelOption = None,
     mode: ModeOption = None,

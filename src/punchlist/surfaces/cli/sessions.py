@@ -33,7 +33,9 @@ IdArgument = Annotated[
     str | None,
     typer.Argument(metavar="[ID]", help="The session's id. Default: the one last used here.", show_default=False),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many of the newest.")]
+LimitOption = Annotated[
+    int, typer.Option("--limit", "-n", min=1, max=100_000, metavar="N", help="How many of the newest.")
+]
 
 
 class ExportFormat(StrEnum):
@@ -86,7 +88,9 @@ def show(
     turn: Annotated[
         str | None, typer.Option("--turn", metavar="ID", help="Show only the turn whose id ends like this.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100_000, help="How many of the newest turns.")] = 10,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=100_000, metavar="N", help="How many of the newest turns.")
+    ] = 10,
     session: SessionOption = None,
 ) -> None:
     """Show the turns of a session: requests, replies, calls with their results, and how each turn ended."""

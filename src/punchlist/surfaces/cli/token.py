@@ -26,7 +26,7 @@ class TokenRole(StrEnum):
 @app.command()
 def create(
     cli: CliContext,
-    name: Annotated[str, typer.Argument(help="A name for the list of tokens and the event log.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the list of tokens and the event log.")],
     role: Annotated[TokenRole, typer.Option(help="What a client with this token may do.")],
     expires: Annotated[str, typer.Option(metavar="TIME", help="12h, 30d, 8w or never.")] = "90d",
     webhook: Annotated[

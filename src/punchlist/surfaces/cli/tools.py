@@ -53,7 +53,9 @@ def _names(incomplete: str) -> list[str]:
     return [tool.name for tool in native_tools(Workspace(Path.cwd())) if tool.name.startswith(incomplete)]
 
 
-ToolArgument = Annotated[str, typer.Argument(help="The tool's name.", show_default=False, autocompletion=_names)]
+ToolArgument = Annotated[
+    str, typer.Argument(metavar="TOOL", help="The tool's name.", show_default=False, autocompletion=_names)
+]
 
 
 @app.command("list")

@@ -11,7 +11,7 @@ from textual.content import Content
 from punchlist.agent.message_kinds import ENDING
 from punchlist.surfaces.figures import format_seconds
 from punchlist.surfaces.tui.diff_lines import diff_lines, looks_like_diff
-from punchlist.surfaces.tui.display_text import assemble, block, cut, fold, hang, justified, line
+from punchlist.surfaces.tui.display_text import assemble, block, cut, hang, justified, line
 from punchlist.surfaces.tui.entries import CallEntry, Entry, ListEntry, NoteEntry, ReplyEntry, SaidEntry
 from punchlist.surfaces.tui.list_changes import list_change_words
 from punchlist.surfaces.tui.markdown_lines import markdown_lines
@@ -151,8 +151,9 @@ def call_header(entry: CallEntry, width: int, *, expanded: bool, now: float | No
         edited = Content.styled(f"edited by {line(entry.edited_by, 40)}", "$working")
         outcome = Content("  ").join([edited, outcome]) if outcome.plain else edited
     time = Content.styled(_time(entry, now), "$quiet")
-    gap = Content("  ") if subject.plain and outcome.plain else Content("")
-    return justified(Content("").join([head, subject, gap, outcome]), time, width)
+    # A long command must not hide that it waits.
+    parts = [outcome, subject] if entry.status == "awaiting_approval" else [subject, outcome]
+    return justified(head + Content("  ").join([part for part in parts if part.plain]), time, width)
 
 
 def _outcome(entry: CallEntry, expanded: bool) -> str:
@@ -239,7 +240,7 @@ def _output(text: str, width: int, *, first: int | None = None, last: int | None
     else:
         shown = parts[:first]
         left = len(parts) - len(shown)
-    lines = [piece for part in shown for piece in fold(Content(part), width - len(_EDGE))[:MAX_LINES]]
+    lines = [piece for part in shown for piece in hang(Content(part), width - len(_EDGE))[:MAX_LINES]]
     lines = lines[-last:] if last is not None else lines
     if left:
         lines.append(Content.styled(f"… {left:,} more line{'s' if left > 1 else ''}", "$quiet"))
@@ -249,7 +250,8 @@ def _output(text: str, width: int, *, first: int | None = None, last: int | None
 def shortened(text: str, count: int) -> str:
     """The first line and the last ones: what failed, and what was printed last."""
     parts = [part for part in text.strip().splitlines() if part.strip()]
-    if len(parts) <= count:
+    # The line that says how many are left out takes the room of one.
+    if len(parts) <= count + 1:
         return "\n".join(parts)
     left = len(parts) - count
     return "\n".join([parts[0], f"… {left:,} more line{'s' if left > 1 else ''}", *parts[-count + 1 :]])

@@ -114,6 +114,13 @@ _LIGHT: Final = Theme(
         scrollbar_background="#fbfaf8",
     ),
 )
+_SCROLLBAR_HANDLE: Final = ("scrollbar", "scrollbar_hover", "scrollbar_active")
+_SCROLLBAR_BACK: Final = (
+    "scrollbar_background",
+    "scrollbar_background_hover",
+    "scrollbar_background_active",
+    "scrollbar_corner_color",
+)
 _TERMINAL: Final = _meanings(
     needs_you="ansi_yellow",
     working="ansi_blue",
@@ -133,6 +140,8 @@ _TERMINAL: Final = _meanings(
     block_cursor_blurred_background="ansi_bright_black",
     block_cursor_blurred_foreground="ansi_bright_white",
     footer_key_foreground="ansi_yellow",
+    **dict.fromkeys(_SCROLLBAR_HANDLE, "ansi_bright_black"),
+    **dict.fromkeys(_SCROLLBAR_BACK, "ansi_default"),
 )
 
 
@@ -142,6 +151,8 @@ _NO_COLOR: Final = _meanings(
     block_cursor_text_style="bold underline",
     block_cursor_blurred_background="ansi_default",
     block_cursor_blurred_foreground="ansi_default",
+    # The handle is reversed.
+    **dict.fromkeys(_SCROLLBAR_HANDLE, "ansi_default"),
 )
 
 

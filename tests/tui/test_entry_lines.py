@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from punchlist.surfaces.tui.entries import CallEntry
+from punchlist.conversations.model import ChatEntry, Message, NoticeKind
+from punchlist.surfaces.tui.entries import CallEntry, NoteEntry
 from punchlist.surfaces.tui.entry_lines import entry_lines
+from punchlist.surfaces.tui.stored_entries import entries_from
 from punchlist.surfaces.tui.theme import THEMES
 
 
@@ -39,3 +41,13 @@ def test_scrollbars_have_colours_of_the_terminal() -> None:
             assert set(colours.values()) == {"ansi_bright_black", "ansi_default"}
         if name == "no-color":
             assert set(colours.values()) == {"ansi_default"}
+
+
+def test_a_notice_of_a_mission_says_what_happened_without_ids() -> None:
+    content = (
+        "[TODO 01a1f609-bc22-7d62-9f38-5a7bca6c7af1, run 01a1f609-bc22-7d62]\n> The build takes 40 s now."
+    )
+    message = Message("m1", "chat", None, 1, "system", NoticeKind.TODO_RESULT.value, content, "", None, None)
+    (entry,) = entries_from([ChatEntry(message, None)], lambda _: None)
+    assert isinstance(entry, NoteEntry)
+    assert entry.text == "todo result: The build takes 40 s now."

@@ -5,6 +5,7 @@ An agent's text inside a system message is quoted line by line, so that none of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, count
 from typing import Final
@@ -125,3 +126,11 @@ def quote_verbatim(text: str) -> str:
 
 def unquote(text: str) -> str:
     return "\n".join(line.removeprefix("> ") for line in text.split("\n"))
+
+
+_HEADING: Final = re.compile(r"\[(?:TODO|cycle|run|[\w-]+, run) [^\]\n]+\]\n")
+
+
+def without_heading(text: str) -> str:
+    """A notice for people: without the ids of todo and run that it begins with, and without quotation marks."""
+    return unquote(text[found.end() :]) if (found := _HEADING.match(text)) else text

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from punchlist.agent.message_kinds import COMPACTION, CONTINUATION, ENDING, GOAL, REMINDER, REPLY, RESULT, RESUMED
 from punchlist.checklist.service import UPDATE_KIND
+from punchlist.conversations.model import NoticeKind
 from punchlist.integrations.session_goals import GOAL_KIND
 from punchlist.kernel.clock import parse_timestamp
 from punchlist.surfaces.tui.entries import CallEntry, Entry, ListEntry, NoteEntry, ReplyEntry, SaidEntry
@@ -38,6 +39,7 @@ _LEADS: Final = {
     GOAL: "completed only if: ",
     GOAL_KIND: "the goal is: ",
 }
+_NOTICES: Final = frozenset(kind.value for kind in NoticeKind)
 _ITEM: Final = re.compile(r"^Your item: (.+)$", re.MULTILINE)
 
 
@@ -118,6 +120,10 @@ def _note(message: Message) -> str:
         return message.content
     if message.kind == GOAL_KIND and not message.content:
         return "the goal was removed"
+    if message.kind in _NOTICES:
+        from punchlist.missions.chats import without_heading
+
+        return f"{message.kind.replace('_', ' ')}: {without_heading(message.content)}"
     return _LEADS.get(message.kind, "") + _readable(message.content)
 
 

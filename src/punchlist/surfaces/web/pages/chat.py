@@ -14,7 +14,7 @@ from punchlist.conversations.turn_writer import PAUSE
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt
-from punchlist.missions.chats import unquote
+from punchlist.missions.chats import without_heading
 from punchlist.surfaces.web.pages.call_parts import shown_arguments, summary_of
 from punchlist.surfaces.web.pages.formats import sentence
 from punchlist.surfaces.web.pages.inbox_items import request_card
@@ -33,8 +33,6 @@ PROGRAM: Final = "Punchlist"
 LONG: Final = 240
 """A longer notice is folded: it is a prompt to an agent, or repeats what an agent said."""
 _SUMMARY: Final = 140
-_HEADING: Final = re.compile(r"\[(?:TODO|cycle|run|[\w-]+, run) [^\]\n]+\]\n")
-"""How a notice begins that repeats an agent's text, with the ids of its todo and run."""
 EditedCalls = dict[str, tuple[str, Any]]
 """Who has edited a call, and its arguments then, by its id."""
 _SPEAKERS: Final = {"system": PROGRAM, "user": "You"}
@@ -174,7 +172,7 @@ def _message(entry: ChatEntry, text: str, calls: Sequence[ShownCall] = ()) -> Sh
     notice = message.kind in _NOTICES or message.kind not in ("text", "reply", "result")
     if notice and not own:
         who = _poster(message)
-        text = unquote(text[found.end() :]) if (found := _HEADING.match(text)) else text
+        text = without_heading(text)
     return ShownMessage(
         message.id,
         message.position,

@@ -44,9 +44,7 @@ def test_scrollbars_have_colours_of_the_terminal() -> None:
 
 
 def test_a_notice_of_a_mission_says_what_happened_without_ids() -> None:
-    content = (
-        "[TODO 01a1f609-bc22-7d62-9f38-5a7bca6c7af1, run 01a1f609-bc22-7d62]\n> The build takes 40 s now."
-    )
+    content = "[TODO 01a1f609-bc22-7d62-9f38-5a7bca6c7af1, run 01a1f609-bc22-7d62]\n> The build takes 40 s now."
     message = Message("m1", "chat", None, 1, "system", NoticeKind.TODO_RESULT.value, content, "", None, None)
     (entry,) = entries_from([ChatEntry(message, None)], lambda _: None)
     assert isinstance(entry, NoteEntry)

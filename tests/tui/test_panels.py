@@ -203,3 +203,10 @@ def test_every_move_is_a_step_of_the_lifecycle_or_explained() -> None:
                 TABLE.advance(status, move, Role.PERSON)
             else:
                 assert len(move) > 20
+
+
+async def test_home_names_the_mission_and_how_to_open_its_board(services: Services) -> None:
+    app = PunchlistApp(lambda: Backend(services, AgentOptions()))
+    async with app.run_test(size=(120, 36)) as pilot:
+        title = app.screen.query_one("#home-title", Static)
+        await until(pilot, lambda: "mission fast: ^p /mission" in str(title.content))

@@ -242,7 +242,8 @@ def _failure(row: RequestRow, retries: int) -> InboxItem:
 
 
 def _without_worker(row: RequestRow) -> InboxItem:
-    question = f"No worker has run since {row.asked_at}. Start one with `punchlist worker`."
+    at = row.asked_at[:16].replace("T", " ")
+    question = f"No worker has run since {at} UTC. Start one with `punchlist worker`."
     return _item(RequestKind.WORKER, row._replace(question=question))
 
 

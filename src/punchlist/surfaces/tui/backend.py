@@ -24,6 +24,7 @@ from punchlist.host_sessions import HostSessions
 from punchlist.kernel.clock import timestamp
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import visible
+from punchlist.missions.repository import active_slugs
 from punchlist.surfaces.tui.agent_options import AgentOptions
 from punchlist.surfaces.tui.home_rows import request_row, work_row
 from punchlist.surfaces.tui.screen_state import (
@@ -139,7 +140,9 @@ class Backend:
         approvals = {one.call_id: one for one in self.approvals()}
         work = [work_row(line) for line in [*view.working, *view.done]]
         requests = [request_row(item, approvals.get(item.id)) for item in view.needs_you]
-        return HomeState([*requests, *work], approvals, view.needs_you_total)
+        with self.services.store.read() as tx:
+            missions = active_slugs(tx)
+        return HomeState([*requests, *work], approvals, view.needs_you_total, missions)
 
     def search(self, words: str) -> SearchPage:
         return read_search(self.services.store, words, limit=SEARCH_ROWS)

@@ -144,7 +144,10 @@ class HomeScreen(DataScreen):
     def _title(self, state: HomeState) -> Content:
         folder = self.app.backend.services.workspace.name
         waiting = (f"◆ {state.waiting} waiting", "bold $needs-you") if state.waiting else ("nothing waits", "$quiet")
-        return assemble(("punchlist", "bold $working"), (f"  {folder}  ", "$quiet"), waiting)
+        count = len(state.missions)
+        missions = f"mission {state.missions[0]}" if count == 1 else f"{count} missions" if count else ""
+        hint = f"  · {missions}: ^p /mission" if missions else ""
+        return assemble(("punchlist", "bold $working"), (f"  {folder}  ", "$quiet"), waiting, (hint, "$quiet"))
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.width < NARROW, "-narrow")

@@ -67,6 +67,8 @@ class HomeState:
     """By the id of the call."""
     waiting: int = 0
     """Requests that need a person, also those without a row."""
+    missions: Sequence[str] = ()
+    """The names of the active ones."""
 
     def group(self, name: Group) -> list[HomeRow]:
         return [row for row in self.rows if row.group == name]

@@ -221,16 +221,15 @@ class RunSession:
 
     async def _queued(self, choose: Choose) -> TurnResult | None:
         """Run a turn for the next queued message, if there is one (S10)."""
-        await make_bridge(self.runtime.site.store)(self._adopt_choice)
-        runtime = self.runtime
+        site, call = self.runtime.site, make_bridge(self.runtime.site.store)
         agent = choose("supervisor")
-        scope = replace(runtime.site.scope, actor=Actor(Role.SUPERVISOR, agent.name))
-        deliver = MessageQueue(runtime.site.store).deliver
-        delivered = await make_bridge(runtime.site.store)(deliver, scope, owner=current_process())
+        scope = replace(site.scope, actor=Actor(Role.SUPERVISOR, agent.name))
+        delivered = await call(MessageQueue(site.store).deliver, scope, owner=current_process())
         if delivered is None:
             return None
+        await call(self._adopt_choice)
         self._output.note(f"next in the queue: {delivered.queued.content}")
-        return await runtime.run_stored(agent, delivered.turn, self._signal)
+        return await self.runtime.run_stored(agent, delivered.turn, self._signal)
 
     def _adopt_choice(self) -> None:
         """Use the mode and the model that the person has chosen for the next turn since this process began."""

@@ -215,6 +215,7 @@ def test_calls_that_a_model_numbers_alike_keep_their_own_results(punchlist: Cli,
         (["show", "--turn", "nothing"], "Session 'default' has no turn 'nothing'"),
         (["show", "--turn", ""], "Session 'default' has no turn ''"),
         (["export", "nowhere"], "There is no session 'nowhere'"),
+        (["end", "nowhere"], "There is no session 'nowhere'"),
     ],
 )
 def test_what_is_not_there_is_said_with_what_to_do(

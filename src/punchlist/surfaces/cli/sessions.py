@@ -196,6 +196,8 @@ def end(
 
     refuse_for_agents("sessions end")
     services = cli.in_session(session_id or session)
+    if session_id or session:
+        _conversation(services)
     turn = services.conversations.end_turn(cli.user_scope(services), reason=reason)
     cli.show(
         {"turn": stored_turn_json(turn) if turn else None},

@@ -118,11 +118,25 @@ def test_strategies_change_and_the_mission_is_paused_resumed_archived_and_unarch
     assert pages.post(state, do="archive").status_code == 422, "it needs a reason"
     assert pages.post(state, do="archive", reason="Reached").status_code == 200
     archived = pages.http.get(SETTINGS).text
-    assert "nothing in it changes" in archived
+    assert "This mission is archived" in archived
     assert "Pause the mission" not in archived
     assert pages.post(state, do="unarchive").status_code == 422, "it needs a reason"
     assert pages.post(state, do="unarchive", reason="More to do").status_code == 200
     assert (pages.mission.status, "Pause the mission" in pages.http.get(SETTINGS).text) == ("active", True)
+
+
+def test_pages_of_an_archived_mission_offer_no_change_but_to_unarchive_it(pages: Pages) -> None:
+    todo = pages.services.mission_todos.create(ADA, SLUG, NewMissionTodo(BUILD, "Profile")).todo
+    mission, chat = f"/missions/{SLUG}", f"/chats/{pages.mission.conversation_id}"
+    pages.services.missions.archive(ADA, SLUG, "Reached")
+    parts = ("", "/board", f"/board?todo={todo.id}", "/chats", "/new", "/runs", "/flow", "/replay", "/settings")
+    for path in (*(mission + part for part in parts), f"/todos/{todo.id}", chat):
+        page = pages.http.get(path).text
+        forms = re.findall(r'<form[^>]* method="post" action="([^"]*)"', page.partition("<dialog")[0])
+        assert forms == ([f"{mission}/state"] if path == SETTINGS else []), path
+        assert "draggable=true" not in page
+        assert "This mission is archived" in page
+        assert "Developer Experience" in page
 
 
 @pytest.mark.spec("M7")

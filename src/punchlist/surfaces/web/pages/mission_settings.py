@@ -42,7 +42,6 @@ def settings(request: PageRequest) -> Page:
         "limits": [(name, label, limits.value_of(name)) for name, label in LIMITS],
         "pillars": pillars,
         "source": mission.source,
-        "editable": mission.status == "active",
     }
     return Page("mission_settings.html", f"Settings of {mission.name}", values, f"mission:{slug}", slug)
 

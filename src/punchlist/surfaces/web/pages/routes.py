@@ -206,13 +206,18 @@ def _page_request(
 def _frame(
     context: RequestContext, page: Page, waiting: int, last_event: int, flash: dict[str, Any] | None
 ) -> dict[str, Any]:
-    missions = context.services.missions.list()
+    missions = context.services.missions.list(archived=True)
+    archived = any(each.slug == page.mission and each.status != "active" for each in missions)
+    may_write = context.principal.can_write and context.principal.role is not Role.VIEWER
     return {
         "csrf": context.principal.csrf or "",
         "request_id": context.web.request_id_mark,
         "person": context.principal.name,
-        "can_write": context.principal.can_write and context.principal.role is not Role.VIEWER,
-        "missions": missions,
+        "may_write": may_write,
+        # Nothing in an archived mission changes.
+        "can_write": may_write and not archived,
+        "archived": archived,
+        "missions": [each for each in missions if each.status == "active"],
         "names": {each.slug: each.name for each in missions},
         "mission": page.mission,
         "waiting": waiting,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from tests.contract.missions import BUILD, FILE, SLUG
@@ -335,6 +336,22 @@ def test_the_filter_of_labels_stays_and_a_filter_without_hits_says_so(site: WebS
         assert "<option selected>build</option>" in shown or "<option >build</option>" in shown, query
         assert ("Nothing matches" in shown) == (query in ("?label=other", "?search=nothing")), query
     assert f'href="{BOARD}" data-soft>Clear the filters' in site.http.get(f"{BOARD}?search=nothing").text
+
+
+@pytest.mark.spec("M15")
+def test_todos_beyond_a_page_of_the_board_are_on_the_next_one(site: WebSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("punchlist.surfaces.web.pages.board.MAX_LIMIT", 2)
+    titles = ["Profile the build", "Replace the loader", "Share the cache"]
+    for title in titles:
+        todo_of(site, title, started=False)
+    first = site.http.get(BOARD).text
+    # They are open, not ended.
+    (following,) = re.findall(r'More todos: <a class="link" href="([^"]+)"', first)
+    second = site.http.get(unescape(following)).text
+    shown = [[title for title in titles if f">{title}</a>" in page] for page in (first, second)]
+    assert [len(each) for each in shown] == [2, 1]
+    assert sorted([*shown[0], *shown[1]]) == sorted(titles)
+    assert "More todos" not in second
 
 
 # --- other addresses --------------------------------------------------------------------------------------

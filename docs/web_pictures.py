@@ -26,7 +26,7 @@ CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 MISSION = "/missions/developer-experience"
 SESSION = "release-1-4"
-SECONDS = 90
+SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,7 @@ def prepare(page: Page, base: str) -> dict[str, str]:
         "turn": f"/turns/{worked['turnId']}",
         "flow": f"{MISSION}/flow",
         "history": f"{MISSION}/replay",
+        "mission-settings": f"{MISSION}/settings",
         "conversations": "/conversations",
         "agents": "/agents",
         "search": "/search?q=tests",

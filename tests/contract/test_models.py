@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -107,6 +108,16 @@ def test_a_server_on_this_machine_may_read_a_long_prompt_before_it_answers() -> 
 
     assert timeout("openai-chat:x", OPENAI_BASE_URL="http://127.0.0.1:8913/v1") == timeout("ollama:x") == 600
     assert timeout("openai-chat:x", OPENAI_BASE_URL="https://models.example/v1") == timeout("openai:x") == 120
+
+
+@every_provider
+def test_small_models_on_this_machine_have_a_low_temperature_and_an_agent_can_set_another(name: str) -> None:
+    with ScriptedServer([Answer("Fine."), Answer("Fine.")]) as server:
+        asked(server, name)
+        asked(server, name, replace(HELLO, temperature=0.7))
+    first, second = [request.body.get("temperature") for request in server.asked]
+    assert first == (0.2 if name.startswith(("ollama:", "openai-chat:")) else None)
+    assert second == 0.7
 
 
 @pytest.mark.spec("T11")

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.faults.tools import Agent, gone, leaving_nothing, requests
@@ -257,12 +258,75 @@ def test_an_edit_that_finds_nothing_says_what_is_close_and_changes_nothing(agent
         ("deep.py", "()", "(" * 100_000, "line 1: "),
     ],
 )
-def test_a_change_that_breaks_a_file_says_so(agent: Agent, name: str, good: str, bad: str, told: str | None) -> None:
+def test_a_change_that_would_break_a_file_is_refused(
+    agent: Agent, name: str, good: str, bad: str, told: str | None
+) -> None:
     assert "cannot be parsed" not in agent.does("write_file", path=name, content=good)
-    broken = agent.does("edit_file", path=name, old=good, new=bad)
-    assert ("But it cannot be parsed now: " in broken) is (told is not None)
-    assert told is None or told in broken
-    assert (agent.root / name).read_text() == bad
+    edit: dict[str, Any] = {"path": name, "old": good, "new": bad}
+    if told is None:
+        agent.does("edit_file", **edit)
+        assert (agent.root / name).read_text() == bad
+        return
+    for refused in (
+        agent.fails("edit_file", **edit).message,
+        agent.fails("write_file", path=name, content=bad).message,
+    ):
+        assert f"could not be parsed{' then' if refused.startswith('Not written') else ''}: " in refused
+        assert told in refused
+        assert "write_file with" in refused
+    assert (agent.root / name).read_text() == good
+    # A file that is broken already, and a new one, can be written in any way.
+    put(agent, **{name: bad.encode()})
+    agent.does("write_file", path=name, content=f"{bad} ")
+    assert "But it cannot be parsed: " in agent.does("write_file", path=f"new-{name}", content=bad)
+
+
+def test_a_file_written_anew_says_what_it_has_lost(agent: Agent) -> None:
+    agent.does("write_file", path="a.py", content="def add(): ...\n\n\nclass Cart: ...\n\n\nasync def total(): ...\n")
+    told = agent.does("write_file", path="a.py", content="async def total(): ...\n")
+    assert "But add and Cart are gone. If not meant so, call write_file with the complete text of the file." in told
+    agent.does("write_file", path="a.json", content='{"name": 1, "log": {"level": 2}}')
+    assert "But log is gone." in agent.does("write_file", path="a.json", content='{"name": 1}')
+    agent.does("write_file", path="many.json", content='{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1}')
+    assert "But a, b, c, d, e and 2 more are gone." in agent.does("write_file", path="many.json", content="{}")
+    agent.does("write_file", path="a.txt", content="def add(): ...")
+    assert "gone" not in agent.does("write_file", path="a.txt", content="x")
+
+
+def test_the_same_content_is_not_written_again(agent: Agent) -> None:
+    agent.does("write_file", path="a.txt", content="x")
+    before = (agent.root / "a.txt").stat().st_ino
+    told = agent.does("write_file", path="a.txt", content="x")
+    assert told == "a.txt has this content already: nothing was changed."
+    assert (agent.root / "a.txt").stat().st_ino == before
+
+
+def test_an_edit_that_replaces_only_the_first_line_of_a_function_by_all_of_it_is_refused(agent: Agent) -> None:
+    text = "def total(cart):\n    return sum(cart)\n\n\ndef add(cart): ...\n"
+    put(agent, **{"cart.py": text.encode()})
+    whole = "def total(cart):\n    return round(sum(cart), 2)\n\n\ndef total(cart):"
+    told = agent.fails("edit_file", path="cart.py", old="def total(cart):", new=whole).message
+    assert "would define total twice, since old is only a part of what new replaces" in told
+    assert (agent.root / "cart.py").read_text() == text
+    overloads = "@overload\ndef total(cart): ...\n\n\n@overload\ndef total(cart): ...\n"
+    agent.does("write_file", path="typed.py", content="@overload\ndef total(cart): ...\n")
+    agent.does("edit_file", path="typed.py", old="@overload\ndef total(cart): ...\n", new=overloads)
+
+
+def test_an_edit_of_a_file_that_is_not_there_says_which_call_to_make(agent: Agent) -> None:
+    told = agent.fails("edit_file", path="new.txt", old="a", new="b").message
+    assert told == "new.txt does not exist. Call write_file with the text of the new file."
+
+
+def test_an_absolute_path_with_a_folder_left_out_is_told_the_path_to_use(agent: Agent) -> None:
+    (agent.root / "data").mkdir()
+    put(agent, **{"data/sales.csv": b"x"})
+    told = agent.fails("read_file", path=f"{agent.root.parent}/data/sales.csv").message
+    assert told.endswith("Paths are relative to the workspace: use data/sales.csv.")
+    told = agent.fails("read_file", path="/no/such/place").message
+    assert told.endswith(
+        "Use a path inside it, relative to it (`workspace.also` in punchlist.toml allows other folders)."
+    )
 
 
 def test_a_failed_edit_of_a_long_file_shows_the_lines_around_the_most_similar_one(agent: Agent) -> None:
@@ -271,7 +335,7 @@ def test_a_failed_edit_of_a_long_file_shows_the_lines_around_the_most_similar_on
     put(agent, file="\n".join(lines).encode())
     told = agent.fails("edit_file", path="file", old="def wheel_of_a_car(size, n):\n    pass", new="").message
     assert "Line 51 is the most similar one:\n46: # 45\n" in told
-    assert "56: # 55\nold must be" in told
+    assert "56: # 55\nCall edit_file again: old must be whole lines of the file" in told
     assert "Read the file again." in agent.fails("edit_file", path="file", old="§§§§", new="").message
 
 
@@ -288,6 +352,12 @@ def test_a_file_with_crlf_has_only_crlf_after_an_edit(agent: Agent, old: str, ne
     put(agent, file=b"a\r\nb\r\nc\r\n")
     agent.does("edit_file", path="file", old=old, new=new)
     assert (agent.root / "file").read_bytes() == after
+
+
+def test_a_file_with_lf_has_only_lf_after_an_edit(agent: Agent) -> None:
+    put(agent, file=b"a\nb\nc\n")
+    agent.does("edit_file", path="file", old="a\r\nb\r\n", new="x\r\ny\r\n")
+    assert (agent.root / "file").read_bytes() == b"x\ny\nc\n"
 
 
 def test_a_file_with_both_line_ends_is_changed_only_where_it_was_asked_for(agent: Agent) -> None:

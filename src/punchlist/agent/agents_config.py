@@ -51,6 +51,7 @@ MAX_PROMPT_LENGTH: Final = 50_000
 _MAX_LINE_LENGTH: Final = 200
 _MAX_FILE_SIZE: Final = 200_000
 _SMALLEST_WINDOW: Final = 1_000
+_HIGHEST_TEMPERATURE: Final = 2
 _SMALLEST_SHARE: Final = 0.1
 _LARGEST_SHARE: Final = 0.85
 """Turns end at 0.9 of the context window."""
@@ -215,6 +216,13 @@ def _share(table: SettingsTable, key: str) -> float:
     return share
 
 
+def _temperature(table: SettingsTable, key: str) -> float:
+    value = table.content[key]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _HIGHEST_TEMPERATURE:
+        raise table.error(key, f"must be a number from 0 to {_HIGHEST_TEMPERATURE}")
+    return float(value)
+
+
 def _choice(*names: str) -> Callable[[SettingsTable, str], str]:
     def read(table: SettingsTable, key: str) -> str:
         if table.text(key) not in names:
@@ -258,6 +266,7 @@ GENERAL: Final = (
     ConfigKey("history", "history", _integer(0, maximum=10_000)),
     ConfigKey("compact_after", "compact_after", _integer(10)),
     ConfigKey("context_window", "context_window", _integer(_SMALLEST_WINDOW)),
+    ConfigKey("temperature", "temperature", _temperature),
     ConfigKey("compact_at", "compact_at", _share),
     ConfigKey("project_instructions", "project_instructions", SettingsTable.flag, limit=True),
     ConfigKey("remind_after", "remind_after", _reminder, show=lambda after: False if after is None else after),

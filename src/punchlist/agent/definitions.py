@@ -70,6 +70,8 @@ class AgentDefinition:
     """Reads the project's AGENTS.md, CLAUDE.md or GEMINI.md, if the user has trusted it."""
     context_window: int | None = None
     """Tokens of the context window of its model; None for what is known about the model."""
+    temperature: float | None = None
+    """Of its model; None for the model's default, and 0.2 for models on this machine."""
     compact_at: float = COMPACT_AT
     """The share of the context window at which older messages become a summary."""
     remind_after: int | None = REMIND_AFTER

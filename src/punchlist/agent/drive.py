@@ -117,14 +117,16 @@ async def _plan(turn: Turn, runner: ItemRunner, reply: Reply | None) -> TurnResu
             items = "one item" if planned == 1 else f"{planned} items"
             await turn.say(DRIVE_PLAN_POINTS.format(points=points, items=items), CONTINUATION)
             continue
-        if not reply.calls and (listed := titles_in(reply.text)):
-            # A small model writes the list as text.
-            await runner.create(listed)
-            await turn.situation(reply)
-            return None
-        await turn.say(DRIVE_PLAN_AGAIN, CONTINUATION)
+        if not reply.calls:
+            if listed := titles_in(reply.text):
+                # A small model writes the list as text.
+                await runner.create(listed)
+                await turn.situation(reply)
+                return None
+            await turn.say(DRIVE_PLAN_AGAIN, CONTINUATION)
+        # A refused call has a result that says what to change.
         reply = None
-    await runner.create([turn.goal])
+    await runner.create(titles_in(turn.goal) or [turn.goal])
     await turn.situation(Reply())
     return None
 

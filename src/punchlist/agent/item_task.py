@@ -12,13 +12,17 @@ from punchlist.agent.continuation import OpenItem
 from punchlist.agent.list_state import ListState
 from punchlist.kernel.text import excerpt, raw_problem
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
-from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext
+from punchlist.toolcalls.tool import AgentTool, Arguments, BaseTool, Effect, Schema, ToolContext, ToolFailure
 from punchlist.verification.model import NO_VERIFICATION, CheckOutcome, CheckResult, Verification
 from punchlist.verification.output import stable_output
 
 MAX_TEXT_LENGTH: Final = 20_000
-MAX_SAME_FAILURES: Final = 3
-"""Failures of the same call with the same result, or of the check with the same output, that end the attempt."""
+MAX_SAME_CALLS: Final = 3
+"""The same call with the same result this often in a row ends the attempt."""
+MAX_SAME_CHECKS: Final = 3
+"""The same for a person's check with the same output."""
+MAX_SAME_MODEL_CHECKS: Final = 2
+"""The same for a check that a model wrote: it is wrong more often than not."""
 
 
 class ItemExit(StrEnum):
@@ -26,9 +30,13 @@ class ItemExit(StrEnum):
     CANNOT = "cannot"
     NEEDS_PERSON = "needs_person"
     FAILED = "failed"
-    """The attempt ended because the check, or the same call, kept failing in the same way."""
+    """The attempt ended because the check kept failing in the same way, or the same call was repeated."""
 
 
+TRY_AGAIN: Final = (
+    "Not yet: your last call failed, and most calls can be corrected. Make it again, corrected, or do the item in "
+    "another way. If it still cannot be done, call cannot_do_item again."
+)
 ASK_PERSON: Final = "ask_person"
 _EXITS: Final = {
     "finish_item": (ItemExit.FINISHED, "outcome", "The item is done. outcome says what was done and found."),
@@ -56,6 +64,14 @@ class ItemTask:
         self._same_failures = 0
         self._last_calls: tuple[object, ...] = ()
         self._same_calls = 0
+        self._has_failed = False
+        """A work call of the last reply has failed."""
+        self._is_doubted = False
+
+    @property
+    def has_persons_check(self) -> bool:
+        check = self.verification.check
+        return check is not None and check.by_person
 
     @property
     def texts(self) -> Sequence[str]:
@@ -87,19 +103,28 @@ class ItemTask:
         before, self.failed_check = self.failed_check, result
         is_same = before is not None and stable_output(before.output) == stable_output(result.output)
         self._same_failures = self._same_failures + 1 if is_same else 1
-        if self._same_failures >= MAX_SAME_FAILURES:
-            self.leave(ItemExit.FAILED, f"its check failed {MAX_SAME_FAILURES} times in the same way: {result.output}")
+        most = MAX_SAME_CHECKS if self.has_persons_check else MAX_SAME_MODEL_CHECKS
+        if self._same_failures >= most:
+            self.leave(ItemExit.FAILED, f"its check failed {most} times in the same way: {result.output}")
 
     def calls_ended(self, calls: Sequence[RequestedCall], results: Sequence[CallReturn]) -> None:
-        """A small model repeats a call that fails until its limits are reached. A fresh context helps it more."""
+        """A small model repeats a call until its limits are reached. A fresh context helps it more."""
         failed = [result for result in results if result.failed]
-        ended = tuple((call.tool, repr(call.arguments)) for call in calls), tuple(result.text for result in failed)
-        self._same_calls = self._same_calls + 1 if failed and ended == self._last_calls else 1
+        self._has_failed = any(result.tool not in _EXITS for result in failed)
+        ended = tuple((call.tool, repr(call.arguments)) for call in calls), tuple(result.text for result in results)
+        self._same_calls = self._same_calls + 1 if ended == self._last_calls else 1
         self._last_calls = ended
-        if failed and self.exit is None and self._same_calls >= MAX_SAME_FAILURES:
+        if self.exit is None and self._same_calls >= MAX_SAME_CALLS:
             call = calls[0]
             made = f"{call.tool} {excerpt(repr(call.arguments), 300)}"
-            self.leave(ItemExit.FAILED, f"{made} failed {MAX_SAME_FAILURES} times in the same way: {failed[0].text}")
+            how = "failed" if failed else "was made"
+            same = f"{made} {how} {MAX_SAME_CALLS} times in the same way"
+            self.leave(ItemExit.FAILED, f"{same}: {(failed or results)[0].text}" if results else same)
+
+    def doubt(self) -> bool:
+        """Whether giving up right after a failed call is refused: once, since most calls can be corrected."""
+        doubted, self._is_doubted = self._is_doubted, self._is_doubted or self._has_failed
+        return self._has_failed and not doubted
 
     def leave(self, exit: ItemExit, text: str) -> None:
         self.exit, self.text = exit, text
@@ -133,6 +158,8 @@ class _ExitTool(BaseTool):
         return () if str(arguments[self._field]).strip() else [f"{self._field}: must not be empty"]
 
     async def run(self, arguments: Arguments, running: ToolContext) -> Any:  # noqa: ARG002
+        if self._exit is ItemExit.CANNOT and self._task.doubt():
+            raise ToolFailure(TRY_AGAIN)
         self._task.leave(self._exit, str(arguments[self._field]).strip())
         return "Noted."
 

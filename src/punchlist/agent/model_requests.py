@@ -26,6 +26,7 @@ class ModelRequests:
         self._context = deps.context
         self._budget = deps.request.budget
         self._names = deps.request.agent.name, deps.turn_id
+        self._temperature = deps.request.agent.temperature
         self._signal = signal
         self._emit = emit
         self.next = RequestEstimate(deps.model, deps.context)
@@ -88,6 +89,7 @@ class ModelRequests:
         return await self._send(self._context.request(state), state)
 
     async def _send(self, request: ModelRequest, state: str) -> Reply | None:
+        request = replace(request, temperature=self._temperature)
         self._log.request_sent(self._model.name, request, state)
         return await run_unless_cancelled(self._signal, self._model.ask(request, self._on_text))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,30 +16,21 @@ _PATH: Final = re.compile(r"[\w.~/-]*\w\.\w{1,10}\b")
 
 def named_files(folder: Path, texts: Iterable[str]) -> list[str]:
     """Paths of small files below the folder that the texts name, in their order."""
-    found: dict[str, None] = {}
-    size = 0
+    found: dict[Path, str] = {}
+    folder, size = folder.resolve(), 0
     for name in (name for text in texts for name in _PATH.findall(text)):
-        path = folder / name
-        if name in found or len(found) == MAX_FILES or not _is_inside(path, folder):
-            continue
         try:
+            path = (folder / name).resolve()
             length = path.stat().st_size if path.is_file() else MAX_SIZE + 1
-        except OSError:
+        except (OSError, RuntimeError):
             continue
-        if 0 < length <= MAX_SIZE - size:
-            found[name] = None
-            size += length
-    return list(found)
-
-
-def _is_inside(path: Path, folder: Path) -> bool:
-    try:
-        return path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):
-        return False
+        if len(found) < MAX_FILES and 0 < length <= MAX_SIZE - size and path.is_relative_to(folder):
+            size += length if path not in found else 0
+            found.setdefault(path, os.path.relpath(path, folder) if name.startswith(("/", "~")) else name)
+    return list(found.values())
 
 
 def files_text(contents: Sequence[tuple[str, str]]) -> str:
     """The files as a message."""
     shown = "\n\n".join(f"{path}:\n```\n{content}\n```" for path, content in contents)
-    return f"Files that your item names, as they are now:\n\n{shown}"
+    return f"Files that are named, as they are now:\n\n{shown}"

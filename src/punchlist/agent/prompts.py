@@ -118,8 +118,12 @@ def planning(tools: Collection[str]) -> str:
 def system_prompt(
     own: str, tools: Collection[str], *, workspace: str, workers: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """The text is the same for the whole turn, so that providers can cache it. `workers` maps names to descriptions."""
-    sections = [own, f"Your workspace is the folder {workspace}. Paths are relative to it."]
+    """The text is the same for the whole turn, so that providers can cache it. `workers` maps names to descriptions.
+
+    Without `workspace`, the path of the workspace is not told.
+    """
+    folder = f"Your workspace is the folder {workspace}. Paths are" if workspace else "Paths are"
+    sections = [own, f"{folder} relative to {'it' if workspace else 'your workspace'}."]
     if "create_todo" in tools:
         sections.append(planning(tools))
     if "delegate" in tools and workers:

@@ -397,11 +397,16 @@ class AgentRuntime:
         names = [tool.name for tool in tools]
         # The one that plans for others gets no instructions for working on a plan.
         described = () if request.driven is not None else names
-        system = system_prompt(agent.prompt, described, workspace=str(self.site.root), workers=workers)
+        # In drive, small models would write the whole path, and leave out a part of it.
+        is_drive = request.item is not None or request.driven is not None
+        workspace = "" if is_drive else str(self.site.root)
+        system = system_prompt(agent.prompt, described, workspace=workspace, workers=workers)
         if agent.project_instructions:
             section = await asyncio.to_thread(trusted_section, self.site.project or self.site.root, self.site.trust)
             system = "\n\n".join(filter(None, (system, section)))
-        offers = tool_offers(tools)
+        # A plan is made from the request and the files that it names, which are shown.
+        offered = [tool for tool in tools if tool.name == "create_todo"] if request.driven is not None else tools
+        offers = tool_offers(offered)
         earlier: list[Message] = []
         if request.parent is None and agent.history:
             earlier = await call(self._earlier, request, scope, model.info.context_window)
@@ -423,7 +428,8 @@ class AgentRuntime:
 
 def _planner(agent: AgentDefinition) -> AgentDefinition:
     """The agent that writes the plan of a turn whose items are worked on one by one."""
-    return replace(agent, prompt=DRIVE_PLAN, tools=("create_todo",), lists="plan", delegates=True, remind_after=None)
+    tools = ("create_todo", *(tool for tool in ("read_file",) if agent.may_call(tool)))
+    return replace(agent, prompt=DRIVE_PLAN, tools=tools, lists="plan", delegates=True, remind_after=None)
 
 
 def _hidden_tools(request: TurnRequest) -> set[str]:

@@ -146,13 +146,20 @@ class Turn:
         if self._lists.checklist is not None:
             self._work.begin(self._lists.checklist.items)
         await self._add_message(goal, TEXT)
-        if (item := self._deps.request.item) is not None and "read_file" in self._deps.tools:
-            paths = named_files(self._deps.folder, item.texts)
-            if paths and (contents := await self._deps.gate.read_files(paths, self._signal)):
-                await self._add_message(files_text(contents), TEXT)
+        await self._show_files(goal)
         if (until := self._deps.request.until) is not None:
             await self._deps.log.save_goal(until.encode())
             self._context.add(UserText(until.text))
+
+    async def _show_files(self, goal: str) -> None:
+        """In drive: the files that the request or the item names. A plan that is made without them is guessed."""
+        request = self._deps.request
+        plans = request.driven is not None and not self.is_planned
+        if "read_file" not in self._deps.tools or (request.item is None and not plans):
+            return
+        paths = named_files(self._deps.folder, [goal] if request.item is None else request.item.texts)
+        if paths and (contents := await self._deps.gate.read_files(paths, self._signal)):
+            await self._add_message(files_text(contents), TEXT)
 
     async def restore(self) -> Reply | None:
         """Resume from the stored messages. Returns the last reply if its calls or its decision are unfinished."""

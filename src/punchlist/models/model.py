@@ -134,6 +134,8 @@ class ModelRequest:
     max_tokens: int | None = None
     stable: int | None = None
     """The number of messages that the next request repeats unchanged; None for all."""
+    temperature: float | None = None
+    """None for the default of the model."""
 
 
 @dataclass(frozen=True, slots=True)

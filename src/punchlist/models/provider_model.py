@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
     from pydantic_ai.models import Model as PydanticModel
     from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
 
     from punchlist.models.stream_reader import StreamReader
 
@@ -113,7 +114,9 @@ class ProviderModel:
             tools = tool_parameters(request)
             try:
                 async with limit:
-                    return await self._reply(pydantic_model, messages, tools, request.max_tokens, forwarder, reader)
+                    return await self._reply(
+                        pydantic_model, messages, tools, self._settings(request), forwarder, reader
+                    )
             except Exception as error:
                 if error is forwarder.raised:
                     raise
@@ -138,25 +141,32 @@ class ProviderModel:
         )
         return client, self._model.pydantic_model(client), reader
 
-    async def _reply(
-        self,
-        pydantic_model: PydanticModel,
-        messages: list[ModelMessage],
-        tools: ModelRequestParameters,
-        max_tokens: int | None,
-        forwarder: _TextForwarder,
-        reader: StreamReader,
-    ) -> Reply:
+    def _settings(self, request: ModelRequest) -> ModelSettings:
         import httpx2
-        from pydantic_ai.direct import model_request_stream
         from pydantic_ai.settings import ModelSettings
 
         # The annotation of ModelSettings names the older httpx.
         timeout: Any = httpx2.Timeout(self._idle, connect=_CONNECT_TIMEOUT)
         settings = ModelSettings(max_retries=0, timeout=timeout)
         settings.update(_PROVIDER_SETTINGS)
-        if max_tokens is not None:
-            settings["max_tokens"] = max_tokens
+        if request.max_tokens is not None:
+            settings["max_tokens"] = request.max_tokens
+        temperature = self._model.temperature if request.temperature is None else request.temperature
+        if temperature is not None:
+            settings["temperature"] = temperature
+        return settings
+
+    async def _reply(
+        self,
+        pydantic_model: PydanticModel,
+        messages: list[ModelMessage],
+        tools: ModelRequestParameters,
+        settings: ModelSettings,
+        forwarder: _TextForwarder,
+        reader: StreamReader,
+    ) -> Reply:
+        from pydantic_ai.direct import model_request_stream
+
         async with model_request_stream(
             pydantic_model, messages, model_settings=settings, model_request_parameters=tools, instrument=False
         ) as stream:

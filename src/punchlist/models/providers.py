@@ -65,6 +65,8 @@ _NO_KEY: Final = "no-key"
 """The client libraries require a key even if the server does not."""
 _IDLE_TIMEOUT: Final = 120.0
 _LOCAL_IDLE_TIMEOUT: Final = 600.0
+_LOCAL_TEMPERATURE: Final = 0.2
+"""The defaults of local servers are made for chats: with them, small models write broken code and calls."""
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -82,13 +84,21 @@ class ResolvedModel:
         return f"{self.provider.name}:{self.model}"
 
     @property
+    def _is_local(self) -> bool:
+        return self.provider.name == "ollama" or urlsplit(self.url).hostname in _LOCAL_HOSTS
+
+    @property
     def idle_timeout(self) -> float:
         """Seconds without a byte before a request is aborted.
 
         A local server loads the model and reads the whole prompt before it sends the first byte.
         """
-        is_local = self.provider.name == "ollama" or urlsplit(self.url).hostname in _LOCAL_HOSTS
-        return _LOCAL_IDLE_TIMEOUT if is_local else _IDLE_TIMEOUT
+        return _LOCAL_IDLE_TIMEOUT if self._is_local else _IDLE_TIMEOUT
+
+    @property
+    def temperature(self) -> float | None:
+        """Where an agent sets none; None for the provider's default, since many models refuse another one."""
+        return _LOCAL_TEMPERATURE if self._is_local and self.provider.name in ("ollama", "openai-chat") else None
 
     @property
     def host(self) -> str:

@@ -20,7 +20,7 @@ from punchlist.kernel.tool import ToolResult
 from punchlist.toolcalls.tool import Effect, ToolContext, ToolFailure
 from punchlist.tools.command import run_program
 from punchlist.tools.function_tool import FunctionTool
-from punchlist.tools.syntax import syntax_note
+from punchlist.tools.syntax import lost_names, repeated_names, syntax_problem
 from punchlist.tools.workspace import Workspace, refuse_open_database
 
 MAX_READ_BYTES: Final = 1_000_000
@@ -31,6 +31,8 @@ _SHORT_FILE: Final = 40
 """Lines of a file that a failed edit shows as a whole."""
 _AROUND: Final = 5
 """Lines that a failed edit shows before and after the most similar one."""
+_NAMED: Final = 5
+"""Names of lost parts of a file that a result tells."""
 _CONTEXT: Final = 3
 _HUNK: Final = re.compile(r"^@@ -(\d+)(,\d+)? \+(\d+)(,\d+)? @@")
 MAX_ENTRIES: Final = 1_000
@@ -74,10 +76,21 @@ class FileTools:
     def write_file(self, path: str, content: str) -> str:
         """Write a text file of the workspace, replacing its content. Missing folders are created."""
         real = self._workspace.locate(path)
+        before = self._replaced(real, path, content)
+        name = self._workspace.display_path(real)
+        if before == content:
+            return f"{name} has this content already: nothing was changed."
         new = not os.path.exists(real)
         self._write(real, path, content)
-        written = f"{'Created' if new else 'Wrote'} {self._workspace.display_path(real)}, {_size(content)}."
-        return written + syntax_note(path, content)
+        note = ""
+        if problem := syntax_problem(path, content):
+            note = f" But it cannot be parsed: {problem}."
+        elif before is not None and (lost := lost_names(path, before, content)):
+            note = (
+                f" But {visible(_listed(lost))} {'is' if len(lost) == 1 else 'are'} gone. If not meant so, call "
+                "write_file with the complete text of the file."
+            )
+        return f"{'Created' if new else 'Wrote'} {name}, {_size(content)}.{note}"
 
     def edit_file(self, path: str, old: str, new: str, replace_all: bool = False) -> str:
         """Replace a part of a text file. `old` must match exactly, and only once unless replace_all is set: include
@@ -86,8 +99,7 @@ class FileTools:
         real = self._workspace.locate(path)
         self._write(real, path, after)
         count = before.count(_as_in(before, old)) if replace_all else 1
-        replaced = f"Replaced {count} occurrence{'s' if count > 1 else ''} in {self._workspace.display_path(real)}."
-        return replaced + syntax_note(path, after)
+        return f"Replaced {count} occurrence{'s' if count > 1 else ''} in {self._workspace.display_path(real)}."
 
     def list_directory(self, path: str = ".") -> str:
         """List a folder of the workspace. Folders end with /, files have their size."""
@@ -114,6 +126,7 @@ class FileTools:
         real = self._workspace.locate(path)
         if not os.path.exists(real):
             return f"Create {self._workspace.display_path(real)}, {_size(content)}:\n\n{content}"
+        self._replaced(real, path, content)
         return _diff(self._read(path, MAX_EDIT_BYTES), content, self._workspace.display_path(real))
 
     def preview_edit(self, path: str, old: str, new: str, replace_all: bool = False) -> str:
@@ -123,6 +136,8 @@ class FileTools:
     # --- implementation ---------------------------------------------------------------------------------
 
     def _edited(self, path: str, old: str, new: str, replace_all: bool) -> tuple[str, str]:
+        if not os.path.exists(self._workspace.locate(path)):
+            raise ToolFailure(f"{excerpt(path, 200)} does not exist. Call write_file with the text of the new file.")
         before = self._read(path, MAX_EDIT_BYTES)
         if not old:
             raise ToolFailure("old: must not be empty. Use write_file to replace a whole file.")
@@ -137,7 +152,32 @@ class FileTools:
                 f"The text to replace is in {excerpt(path, 200)} {count} times. Include more of the surrounding text, "
                 "or set replace_all."
             )
-        return before, before.replace(piece, _with_line_ends_of(before, piece, new))
+        after = before.replace(piece, _with_line_ends_of(before, piece, new))
+        name = excerpt(path, 200)
+        if (problem := syntax_problem(path, after)) and not syntax_problem(path, before):
+            raise ToolFailure(
+                f"Not changed: after this edit {name} could not be parsed: {problem}. {_better_call(before)}"
+            )
+        if repeated := repeated_names(path, before, after):
+            raise ToolFailure(
+                f"Not changed: after this edit {name} would define {_listed(repeated)} twice, since old is only a part "
+                f"of what new replaces. {_better_call(before)}"
+            )
+        return before, after
+
+    def _replaced(self, real: Path, path: str, content: str) -> str | None:
+        """The text that `content` would replace, where there is one; refuses to replace what can be parsed by what
+        cannot."""
+        try:
+            before = self._read(path, MAX_EDIT_BYTES) if real.is_file() else None
+        except ToolFailure:
+            return None
+        if before is not None and (problem := syntax_problem(path, content)) and not syntax_problem(path, before):
+            raise ToolFailure(
+                f"Not written: {excerpt(path, 200)} could not be parsed then: {problem}. Call write_file with the "
+                "complete text of the file and nothing else."
+            )
+        return before
 
     def _open(self, path: str) -> BinaryIO:
         return os.fdopen(self._workspace.open(self._workspace.locate(path), path), "rb")
@@ -219,21 +259,22 @@ def _as_text(content: bytes, path: str) -> str:
 
 
 def _as_in(text: str, piece: str) -> str:
-    """The piece with the line ends of the text: models write \\n even for files with CRLF."""
-    if piece in text or "\r\n" not in text:
+    """The piece with the line ends of the text, since models write either."""
+    if piece in text:
         return piece
-    return piece.replace("\r\n", "\n").replace("\n", "\r\n")
+    lines = piece.replace("\r\n", "\n")
+    return lines.replace("\n", "\r\n") if "\r\n" in text else lines
 
 
 def _with_line_ends_of(text: str, piece: str, new: str) -> str:
     """The replacement with the line ends of the text that it replaces."""
     if "\r\n" in piece or ("\n" not in piece and "\r\n" in text and text.count("\r\n") == text.count("\n")):
         return new.replace("\r\n", "\n").replace("\n", "\r\n")
-    return new
+    return new if "\r\n" in text else new.replace("\r\n", "\n")
 
 
 def _nearest(text: str, piece: str) -> str:
-    """What the file has instead: the lines around the most similar one, or all lines of a short file."""
+    """What the file has instead, and which call to make: models that only read what is wrong give up."""
     lines = text.replace("\r\n", "\n").splitlines()[:20_000]
     first = next((line.strip() for line in piece.splitlines() if line.strip()), "")
     close = difflib.get_close_matches(first, [line.strip() for line in lines], n=1, cutoff=0.5) if first else []
@@ -246,7 +287,14 @@ def _nearest(text: str, piece: str) -> str:
     else:
         return " Read the file again."
     rows = "\n".join(f"{number + 1}: {visible_block(lines[number][:200])}" for number in shown)
-    return f" {said}\n{rows}\nold must be text of the file, with its whitespace and without line numbers."
+    return f" {said}\n{rows}\n{_better_call(text)}"
+
+
+def _better_call(text: str) -> str:
+    """What to call in place of a failed edit of this text."""
+    if text.count("\n") < _SHORT_FILE:
+        return "The file is short: call write_file with its complete new text."
+    return "Call edit_file again: old must be whole lines of the file, without line numbers, and new all lines instead."
 
 
 def _diff(before: str, after: str, name: str) -> str:
@@ -281,6 +329,13 @@ def _common_prefix(first: Sequence[str], second: Sequence[str]) -> int:
 def _moved(hunk: re.Match[str], lines: int) -> str:
     at, length, now_at, now_length = hunk.groups(default="")
     return f"@@ -{int(at) + lines}{length} +{int(now_at) + lines}{now_length} @@"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a, b and c`; at most five."""
+    if len(names) > _NAMED:
+        names = [*names[:_NAMED], f"{len(names) - _NAMED} more"]
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _size(content: str) -> str:

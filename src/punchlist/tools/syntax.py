@@ -1,4 +1,7 @@
-"""Whether a file that was just written can be parsed. A model that broke it is told at once, not by a later failure."""
+"""Whether the text of a Python, JSON or TOML file can be parsed: a change that breaks such a file is refused.
+
+A broken file is the end of the work of a small model: it repairs the damage with more damage.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ from punchlist.kernel.text import excerpt
 MAX_LENGTH: Final = 200_000
 
 
-def syntax_note(path: str, text: str) -> str:
-    """A sentence for the result of a tool; empty if the text can be parsed, or is of no known kind."""
+def syntax_problem(path: str, text: str) -> str:
+    """Why the text cannot be parsed; empty if it can, or is of no known kind."""
     if len(text) > MAX_LENGTH:
         return ""
     try:
@@ -31,7 +34,48 @@ def syntax_note(path: str, text: str) -> str:
                 return ""
     except (RecursionError, MemoryError, ValueError):
         return ""
-    return f" But it cannot be parsed now: {excerpt(problem, 300)}." if problem else ""
+    return excerpt(problem, 300)
+
+
+def repeated_names(path: str, before: str, after: str) -> list[str]:
+    """Functions and classes of a Python file that a change defines once more: a part of the old text was left over."""
+    if PurePath(path).suffix != ".py" or max(len(before), len(after)) > MAX_LENGTH:
+        return []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            known, found = _definitions(before), _definitions(after)
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        return []
+    return [name for name in dict.fromkeys(known) if found.count(name) > known.count(name)]
+
+
+def lost_names(path: str, before: str, after: str) -> list[str]:
+    """Functions and classes of a Python file, or keys of a JSON file, that are gone: models forget them when they write
+    a file anew. Empty for other files."""
+    if max(len(before), len(after)) > MAX_LENGTH:
+        return []
+    names = {".py": _definitions, ".json": _keys}.get(PurePath(path).suffix)
+    if names is None:
+        return []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            left = set(names(after))
+            return [name for name in names(before) if name not in left]
+    except (SyntaxError, RecursionError, MemoryError, ValueError):
+        return []
+
+
+def _definitions(text: str) -> list[str]:
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    # A decorator, such as `overload`, can have a reason to repeat a name.
+    return [node.name for node in ast.parse(text).body if isinstance(node, kinds) and not node.decorator_list]
+
+
+def _keys(text: str) -> list[str]:
+    content = json.loads(text)
+    return list(content) if isinstance(content, dict) else []
 
 
 def _python(text: str) -> str:

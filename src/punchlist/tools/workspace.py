@@ -48,11 +48,17 @@ class Workspace:
         except (OSError, ValueError) as error:
             raise ToolFailure(f"{excerpt(path)!r}: {excerpt(str(error))}") from None
         if self._allowed_folder(real) is None:
-            raise ToolFailure(
-                f"{excerpt(path, 200)} is outside the workspace {self.root}. "
-                "Use a path inside it; a person can allow another folder with `workspace.also` in punchlist.toml."
-            )
+            raise ToolFailure(f"{excerpt(path, 200)} is outside the workspace {self.root}. {self._instead(path)}")
         return real
+
+    def _instead(self, path: str) -> str:
+        """What to do about a path that is outside. Models that write absolute paths leave folders out."""
+        parts = Path(path).parts
+        for number in range(1, len(parts)):
+            inside = Path(*parts[number:])
+            if ".." not in inside.parts and (self.root / inside).exists():
+                return f"Paths are relative to the workspace: use {excerpt(str(inside), 200)}."
+        return "Use a path inside it, relative to it (`workspace.also` in punchlist.toml allows other folders)."
 
     def _allowed_folder(self, real: Path) -> Path | None:
         """The allowed folder that contains a path."""

@@ -161,7 +161,7 @@ def test_a_person_can_always_end_a_todo_and_take_it_back_and_the_trail_tells(
     claim(plans, turn, "one")
     call(plans, person, "complete_todo", todoId=first, outcome="did it myself")
     plans.release_claim(person, "terminal", second, None)
-    ended, released = trail(store)[-2:]
+    ended, released = [event for event in trail(store) if event.action in ("complete", "release")]
     held = {"holder": "supervisor:test in s (one)", "fence": 1}
     assert (ended.actor, ended.action, json.loads(ended.data)["claim"]) == ("person:ada", "complete", held)
     assert (released.actor, released.action) == ("person:ada", "release")

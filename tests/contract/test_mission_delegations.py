@@ -97,8 +97,8 @@ def test_delegated_work_is_charged_to_the_day_and_to_its_todo(office: Open) -> N
     with ours.services.store.read() as tx:
         of_todo = budget_repository.spend_of_todo(tx, todo.id)
     assert of_todo is not None
-    # Reviews are charged to the day only.
-    assert of_todo.requests == len(asked) - asked.count("mission-lead")
+    # Reviews are part of what the todo costs.
+    assert of_todo.requests == len(asked)
     assert Budgets(ours.services.store).today(ours.team.mission).requests == len(asked)
 
 

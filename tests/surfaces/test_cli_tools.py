@@ -68,7 +68,7 @@ def test_a_call_that_only_reads_runs_at_once(program: Cli, project: Path) -> Non
         ("read_file", "[]", "must be an object"),
         ("read_file", '{"path": "missing.txt"}', "No such file"),
         ("read_file", '{"path": "../../../etc/passwd"}', "outside the workspace"),
-        ("edit_file", '{"path": "a.txt", "old": "x", "new": "y"}', "No such file"),
+        ("edit_file", '{"path": "a.txt", "old": "x", "new": "y"}', "a.txt does not exist"),
     ],
 )
 def test_a_call_that_cannot_work_is_an_error_that_says_why(

@@ -169,7 +169,7 @@ class FileTools:
         """The text that `content` would replace, where there is one; refuses to replace what can be parsed by what
         cannot."""
         try:
-            before = self._read(path, MAX_EDIT_BYTES) if real.is_file() else None
+            before = self._read(path, MAX_EDIT_BYTES) if os.path.isfile(real) else None
         except ToolFailure:
             return None
         if before is not None and (problem := syntax_problem(path, content)) and not syntax_problem(path, before):

@@ -40,9 +40,9 @@ demo: $(DEMO_READY)  ## See an agent finish its list; no key needed
 # Set on some machines: without it, every process of a test would compile the sources again.
 export PYTHONDONTWRITEBYTECODE =
 
-# By file, since the tests of a file share what is expensive to make.
+# By file, since the tests of a file share what is expensive to make; the slowest files first (tests/slowest.txt).
 test: $(READY)  ## Run the tests, on SQLite and PostgreSQL
-	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n $(SIDE_BY_SIDE) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The programs are fetched by npm once, a gigabyte of them, and kept in $(AGENTS).
 test-agents: $(READY)  ## Run the tests with the real agents and the MCP suite; needs Node

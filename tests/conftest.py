@@ -26,6 +26,8 @@ from punchlist.storage.store import Store
 from punchlist.surfaces.cli.agent_guard import AGENT_VARIABLES
 
 ROOT = Path(__file__).parent.parent
+SLOWEST = (ROOT / "tests" / "slowest.txt").read_text().split()
+"""Files that take more than 20 seconds. They run first, so that the last ones do not run alone."""
 SOAK = bool(os.environ.get("PUNCHLIST_SOAK"))
 REQUIREMENTS: dict[str, dict[str, str]] = tomllib.loads((Path(__file__).parent / "requirements.toml").read_text())
 
@@ -39,7 +41,9 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Every id that a test names must be promised; soak tests run only when asked for."""
+    """Every id that a test names must be promised; soak tests run only when asked for; slow files come first."""
+    places = {ROOT / "tests" / name: place for place, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
     for item in items:
         for marker in item.iter_markers("spec"):
             unknown = [spec_id for spec_id in marker.args if spec_id not in REQUIREMENTS]

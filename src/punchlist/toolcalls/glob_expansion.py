@@ -40,9 +40,13 @@ class GlobExpansion:
     def __init__(self) -> None:
         self._entries = MAX_ENTRIES
         self._matches = MAX_MATCHES
+        self._listed: dict[str, list[os.DirEntry[str]]] = {}
+        self._found: dict[tuple[str, str], list[str]] = {}
 
     def matches(self, pattern: str, folder: str) -> list[str]:
         """The paths that a pattern without braces matches from a folder, as the shell writes them."""
+        if (known := self._found.get((pattern, folder))) is not None:
+            return known
         parts = pattern.split("/")
         start = _Place("", folder)
         if len(parts) > MAX_PARTS or pattern.startswith(("/proc", "//")):
@@ -56,6 +60,7 @@ class GlobExpansion:
             if self._matches < 0:
                 raise UnknownMatches
             found.append(path)
+        self._found[pattern, folder] = found
         return found
 
     def _walk(self, parts: list[str], place: _Place) -> Iterator[str]:
@@ -95,6 +100,8 @@ class GlobExpansion:
             yield "..", posixpath.dirname(folder)
 
     def _entries_of(self, folder: str) -> list[os.DirEntry[str]]:
+        if (listed := self._listed.get(folder)) is not None:
+            return listed
         try:
             with os.scandir(folder) as entries:
                 found = list(islice(entries, max(0, self._entries) + 1))
@@ -103,4 +110,5 @@ class GlobExpansion:
         self._entries -= max(1, len(found))
         if self._entries < 0:
             raise UnknownMatches
-        return sorted(found, key=lambda entry: entry.name)
+        self._listed[folder] = found = sorted(found, key=lambda entry: entry.name)
+        return found

@@ -67,8 +67,9 @@ def connects(path: str) -> bool:
 
 def _protected_target(command: SimpleCommand, arguments: Sequence[str], folders: Folders) -> str | None:
     """Why a path that is known is protected."""
-    pieces = (piece for word in arguments for piece in (*path_pieces(word), *([word] if word[:1] == "-" else ())))
-    for path in (*command.writes, *pieces):
+    words = dict.fromkeys(arguments)
+    pieces = (piece for word in words for piece in (*path_pieces(word), *([word] if word[:1] == "-" else ())))
+    for path in dict.fromkeys((*command.writes, *pieces)):
         if connects(path):
             return f"{excerpt(path, 60)} is a network connection"
         for real in folders.resolve(path):

@@ -38,7 +38,8 @@ def has_wildcard(pattern: str) -> bool:
     return _WILDCARD.match(pattern) is not None
 
 
-def alternatives(pattern: str) -> list[str] | None:
+@lru_cache(maxsize=256)
+def alternatives(pattern: str) -> tuple[str, ...] | None:
     """The patterns without braces; None if they are too many or uncertain."""
     if pattern.count("{") > _MAX_BRACES or _EMPTY_BRACES.search(pattern):
         return None
@@ -55,7 +56,7 @@ def alternatives(pattern: str) -> list[str] | None:
             done.append(text)
         if len(done) + len(waiting) > _MAX_ALTERNATIVES:
             return None
-    return done
+    return tuple(done)
 
 
 def _first_brace(pattern: str) -> list[str] | None:

@@ -256,6 +256,11 @@ def test_an_edit_that_finds_nothing_says_what_is_close_and_changes_nothing(agent
         ("a.txt", "def", "def (", None),
         ("tsconfig.json", "{}", '{"a": 1, // why\n}', None),
         ("deep.py", "()", "(" * 100_000, "line 1: "),
+        # Right in newer Pythons than the one that runs this.
+        ("alias.py", "x = 1\n", "type Pair[T] = tuple[T, T]\n", None),
+        ("generic.py", "x = 1\n", "def first[T](items: list[T]) -> T: ...\n", None),
+        ("quotes.py", "x = 1\n", """x = f"{d["a"]}"\n""", None),
+        ("except.py", "x = 1\n", "try:\n    x()\nexcept ValueError, KeyError:\n    pass\n", None),
     ],
 )
 def test_a_change_that_would_break_a_file_is_refused(

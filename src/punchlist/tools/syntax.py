@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 import tomllib
 import warnings
@@ -16,6 +17,11 @@ from typing import Final
 from punchlist.kernel.text import excerpt
 
 MAX_LENGTH: Final = 200_000
+_NEWER: Final = re.compile(
+    r"""^\s*type\s+\w+\s*[=\[]|\b(?:def|class)\s+\w+\s*\[|\b[rR]?[fFtT][rR]?(["']).*\{[^}]*\1|\b[tT]["']"""
+    r"""|^\s*except\*?\s+[\w.]+\s*,|^\s*lazy\s"""
+)
+"""Syntax of Pythons since 3.12: a project may use a newer one than this program."""
 
 
 def syntax_problem(path: str, text: str) -> str:
@@ -84,6 +90,9 @@ def _python(text: str) -> str:
             warnings.simplefilter("ignore")
             ast.parse(text)
     except SyntaxError as error:
+        lines = text.splitlines()
+        if error.lineno and error.lineno <= len(lines) and _NEWER.search(lines[error.lineno - 1]):
+            return ""
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         return f"line {error.lineno}: {error.msg} (Python {version})"
     return ""

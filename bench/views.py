@@ -58,7 +58,6 @@ from punchlist.views.series import read_series
 from punchlist.views.todo_detail import read_detail
 from punchlist.views.todo_evidence import read_todo_evidence
 from punchlist.views.todo_transcript import read_newest, read_todo_transcript
-from punchlist.views.transcript import read_transcript as read_conversation
 
 SLUG: Final = "bench"
 WIDE: Final = "wide"
@@ -120,8 +119,6 @@ def _figures(database: str, url: str, todos: int, rows: int) -> Iterator[Figure]
             f"inbox, one of {todos:,} requests": lambda: inbox.find(str(todos // 2)),
             "inbox, requests of a todo": lambda: inbox.about_todo(todo_id),
             "inbox, requests of a chat": lambda: inbox.from_chat(chat),
-            "transcript, newest": lambda: read_conversation(store, chat),
-            "transcript, from the middle": lambda: read_conversation(store, chat, before=rows // 2),
             "conversations": lambda: read_conversations(store),
             "search": lambda: read_search(store, "todo 17"),
             "live, one poll": LiveFeed(store, newest, mission=SLUG).poll,

@@ -44,4 +44,6 @@ def add_trace(
 
 def traces(store: Store, turn_id: str) -> list[Trace]:
     with store.read() as tx:
-        return repository.turn_traces(tx, turn_id)
+        turn = repository.find_turn(tx, turn_id)
+        assert turn is not None
+        return [trace for trace in repository.all_traces(tx, turn.conversation_id) if trace.turn_id == turn_id]

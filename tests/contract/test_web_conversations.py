@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.missions import FILE
-from tests.contract.rehearsing import Rehearsing, calls, says
+from tests.contract.rehearsing import Rehearsing, calls, claims, plans, says
 from tests.contract.web import WebSite, opened
 
 from punchlist.conversations.model import Scope
@@ -55,3 +55,23 @@ def test_one_conversation_is_read_as_in_the_list(site: WebSite, tmp_path: Path) 
     for each in listed:
         assert person.get(f"/conversations/{each['id']}") == (200, each)
     assert person.get("/conversations/none")[0] == 404
+
+
+@pytest.mark.spec("T15", "W9", "C13", "T12")
+def test_a_conversation_shows_what_was_said_and_done_in_order(site: WebSite, tmp_path: Path) -> None:
+    scope = Scope("run-x7k", Actor(Role.SUPERVISOR, "supervisor"))
+    Rehearsing(
+        site.services.store,
+        scope,
+        tmp_path,
+        plans("Look at it", "Never done"),
+        calls(("delegate", {"type": "researcher", "mission": "Find the cause."}), text="I look."),
+        calls(claims(0)),
+        *[says("I *stop* here.")] * 20,
+        researcher=[says("The cache is cold.")],
+    ).run("Why is the build slow?")
+    page = _text(site.http.get("/chats/run-x7k?before=100").text)
+    shown = ("Why is the build slow?", "I look.", "Find the cause.", "The cache is cold.", "I stop here.", "Never done")
+    places = [page.find(text) for text in shown]
+    assert -1 not in places, page
+    assert places[:5] == sorted(places[:5]), page

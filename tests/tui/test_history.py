@@ -12,7 +12,7 @@ from punchlist.conversations.model import MessageRole, Scope
 from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.tui.agent_options import AgentOptions
 from punchlist.surfaces.tui.backend import Backend
-from punchlist.surfaces.tui.entries import CallEntry
+from punchlist.surfaces.tui.entries import CallEntry, ReplyEntry
 from punchlist.surfaces.tui.line_modes.chat_feed import ChatFeed
 from punchlist.surfaces.tui.line_modes.plain_chat import entry_words
 
@@ -56,6 +56,14 @@ async def test_a_refused_completion_is_shown_when_its_result_arrives_later(servi
         await stage.until(lambda: "Then I go on." in stage.history)
         talk.result("c2")
         await stage.until(lambda: stage.history.count("✗ complete_todo") == 2)
+
+
+@pytest.mark.spec("T15")
+def test_a_damaged_message_is_shown_as_text(services: Services) -> None:
+    services.conversations.add_message(SCOPE, MessageRole.ASSISTANT, "{not json", kind="reply")
+    [entry] = Backend(services, AgentOptions()).page(SCOPE.conversation_id).entries
+    assert isinstance(entry, ReplyEntry)
+    assert entry.text == "{not json"
 
 
 @pytest.mark.spec("V2")

@@ -214,7 +214,6 @@ SAVE_SUMMARY: Final = Statement(
 INSERT_MESSAGE: Final = insert("messages", Message._fields)
 
 add_trace: Final = insert("traces", Trace._fields)
-turn_traces: Final = SelectAll(Trace._make, f"{_TRACE} WHERE turn_id = :turn_id ORDER BY started_at, id")
 # Joined with turns, since no index covers the conversation of a trace.
 all_traces: Final = SelectAll(
     Trace._make,

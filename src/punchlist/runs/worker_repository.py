@@ -28,4 +28,3 @@ alive: Final = SelectAll(
     WorkerRecord._make, f"{_SELECT} WHERE ended_at IS NULL AND seen_at > :since ORDER BY started_at, id"
 )
 find: Final = SelectOne(WorkerRecord._make, f"{_SELECT} WHERE id = :id")
-last_seen: Final = SelectOne(WorkerRecord._make, f"{_SELECT} ORDER BY seen_at DESC LIMIT 1")

@@ -16,14 +16,13 @@ from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.processes import is_running
 from punchlist.kernel.text import excerpt
 from punchlist.storage.store import Store, Transaction
-from punchlist.views import transcript_repository as repository
+from punchlist.views import conversation_list_repository as repository
+from punchlist.views.conversation_list_repository import ConversationActivity
 from punchlist.views.plain_text import message_text, plain_line
-from punchlist.views.transcript_repository import ConversationActivity
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 200
 _NEWEST: Final = 2**62
-_END: Final = 2**31 - 1
 _LAST_MESSAGES: Final = 6
 ConversationState = Literal["working", "waiting", "interrupted", "ended", "new"]
 """Waiting: the turn is open, and nothing works on it until a wait is over. Interrupted: its process died."""
@@ -137,7 +136,7 @@ def _line(tx: Transaction, conversation: ConversationActivity) -> ConversationLi
 
 def _last_text(tx: Transaction, conversation_id: str) -> str:
     """Of the last messages, the newest with text; notices are only read where no person and no agent wrote."""
-    messages = repository.messages_before(tx, conversation_id=conversation_id, position=_END, most=_LAST_MESSAGES)
+    messages = repository.last_messages(tx, conversation_id=conversation_id, most=_LAST_MESSAGES)
     written = [message for message in messages if message.role in (MessageRole.USER, MessageRole.ASSISTANT)]
     for message in written or messages:
         if text := message_text(message):

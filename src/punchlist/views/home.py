@@ -19,7 +19,7 @@ from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
 from punchlist.storage.store import Transaction
-from punchlist.views import repository, transcript_repository
+from punchlist.views import conversation_list_repository, repository
 from punchlist.views.conversations import ListProgress, list_progress, turn_state
 from punchlist.views.inbox_model import InboxItem, InboxPage, RequestKind
 
@@ -210,9 +210,9 @@ def _request(tx: Transaction, turn: StoredTurn) -> str:
 
 
 def _title(tx: Transaction, conversation_id: str) -> str:
-    found = transcript_repository.conversation_activity(tx, conversation_id)
+    found = conversation_list_repository.conversation_activity(tx, conversation_id)
     title = found.title if found is not None else ""
-    return _first_line(title or transcript_repository.first_request(tx, conversation_id) or "")
+    return _first_line(title or conversation_list_repository.first_request(tx, conversation_id) or "")
 
 
 def _first_line(request: str) -> str:

@@ -22,8 +22,6 @@ from punchlist.views.inbox_model import InboxAction, InboxItem, RequestKind
 if TYPE_CHECKING:
     from punchlist.app import Services
 
-ALWAYS: Final = ("tool", "prefix", "server")
-
 
 @dataclass(frozen=True, slots=True)
 class InboxAnswer:

@@ -29,9 +29,7 @@ from punchlist.missions.recommendations.transitions import settle_recommendation
 from punchlist.missions.todos import repository as todo_repository
 from punchlist.missions.todos.lifecycle import LEADS, MISSION, TodoAction
 from punchlist.missions.todos.validation import check_mission, check_pillar
-from punchlist.runs import repository as run_repository
 from punchlist.runs import service as runs
-from punchlist.runs.lifecycle import OPEN
 from punchlist.runs.model import Run, RunKind
 from punchlist.storage.store import Transaction
 
@@ -191,10 +189,6 @@ def check_daily_limits(write: MissionWrite) -> None:
             f"The runs of mission {mission.slug!r} have cost ${cost:.2f} within a day, the limit (maxCostPerDay). "
             "Wait, or ask a person to start more."
         )
-
-
-def has_open_run(tx: Transaction, todo: MissionTodo) -> bool:
-    return any(run.status in OPEN for run in run_repository.by_todo(tx, todo.id))
 
 
 def _permitted_scope(scope: Scope) -> Scope:

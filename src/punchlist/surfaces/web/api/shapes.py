@@ -17,11 +17,6 @@ RequiredReason = Annotated[str, Field(min_length=1, max_length=2_000, descriptio
 JsonObject = dict[str, Any]
 
 
-class PageQuery(RequestModel):
-    limit: Limit = 100
-    cursor: Cursor = None
-
-
 class ReasonBody(RequestModel):
     reason: Reason = ""
 

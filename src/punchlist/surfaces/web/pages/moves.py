@@ -43,10 +43,6 @@ def moves_from(status: TodoStatus, capacity: Capacity, role: Role) -> list[Move]
     return [_move(status, to, capacity, role) for to in TodoStatus if to is not status]
 
 
-def possible_moves(status: TodoStatus, capacity: Capacity, role: Role) -> list[Move]:
-    return [move for move in moves_from(status, capacity, role) if not move.why_not]
-
-
 def moves_json(capacity: Capacity, role: Role) -> dict[str, list[dict[str, Any]]]:
     """All moves by status, for the browser."""
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import Final, NamedTuple
 
 from markupsafe import Markup, escape
@@ -41,15 +40,6 @@ def gauge(used: int, limit: int) -> Markup:
     """A bar of a limit; the text beside it has the numbers."""
     share = min(100, 100 * used / limit) if limit else 100
     return Markup('<svg aria-hidden="true"><rect width="{}%" height="100%"></rect></svg>').format(round(share, 1))
-
-
-def sparkline(values: Sequence[float], width: int = 96, height: int = 24) -> Markup:
-    if len(values) < 2:
-        return Markup("")
-    x = Scale(0, len(values) - 1, 2, width - 2)
-    y = Scale(min(values), max(values), height - 3, 3)
-    path = _path((x(number), y(value)) for number, value in enumerate(values))
-    return _svg(width, height, Markup('<path class="line" d="{}"></path>').format(path), "", plain=True)
 
 
 def metric_plot(plot: MetricPlot, *, width: int = WIDTH, height: int = HEIGHT) -> Markup:
@@ -210,12 +200,10 @@ def bars(spans: Sequence[tuple[float, float, str]]) -> Markup:
     return Markup('<svg aria-hidden="true">{}</svg>').format(drawn)
 
 
-def _svg(width: float, height: float, content: Markup, label: str, *, plain: bool = False) -> Markup:
-    name = Markup('aria-hidden="true"') if plain else Markup('role="img" aria-label="{}"').format(label)
-    size = Markup(' width="{}" height="{}"').format(width, height) if plain else Markup("")
+def _svg(width: float, height: float, content: Markup, label: str) -> Markup:
     kind = "plot wide" if width > WIDTH else "plot" if width < WIDTH else "plot half"
-    return Markup('<svg class="{}" viewBox="0 0 {} {}"{} {}>{}</svg>').format(
-        kind, round(width), round(height), size, name, content
+    return Markup('<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        kind, round(width), round(height), label, content
     )
 
 
@@ -270,7 +258,3 @@ def _days(first: str, last: str, width: float, height: float) -> Iterator[Markup
 
 def _seconds(stamp: str) -> float:
     return parse_timestamp(stamp).timestamp()
-
-
-def day_of(moment: datetime) -> str:
-    return moment.date().isoformat()

@@ -11,7 +11,7 @@ export function isChanged(field) {
   return field.value !== (field.nodeName === "SELECT" ? shownValue(field) : field.defaultValue);
 }
 
-export function hasDraft(place) {
+function hasDraft(place) {
   return [...(place?.querySelectorAll("form[method=post]") ?? [])].some((form) =>
     [...form.elements].some((field) => field.type !== "checkbox" && field.nodeName !== "FIELDSET" && isChanged(field)),
   );

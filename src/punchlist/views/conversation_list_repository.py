@@ -1,4 +1,4 @@
-"""SQL of transcripts and of the list of conversations. The caller owns the transaction."""
+"""SQL of the list of conversations. The caller owns the transaction."""
 
 from __future__ import annotations
 
@@ -10,66 +10,14 @@ from punchlist.plan.lifecycle import OPEN, PlanStatus
 from punchlist.storage.statements import SelectAll, SelectOne, columns, first_column, literals
 from punchlist.toolcalls.repository import OPEN_APPROVAL
 
-MAX_RESULT: Final = 4_000
-MAX_ARGUMENTS: Final = 40_000
-MAX_QUESTION: Final = 40_000
 MAX_TITLE: Final = 300
 
-# --- messages and calls -----------------------------------------------------------------------------------
-
-# Results of calls are shown with their calls.
-_MESSAGE: Final = (
-    f"SELECT {columns(Message._fields)} FROM messages WHERE conversation_id = :conversation_id AND role <> 'tool'"
+last_messages: Final = SelectAll(
+    Message._make,
+    f"SELECT {columns(Message._fields)} FROM messages WHERE conversation_id = :conversation_id AND role <> 'tool' "
+    "ORDER BY position DESC LIMIT :most",
 )
-messages_before: Final = SelectAll(
-    Message._make, f"{_MESSAGE} AND position < :position ORDER BY position DESC LIMIT :most"
-)
-messages_after: Final = SelectAll(Message._make, f"{_MESSAGE} AND position > :position ORDER BY position LIMIT :most")
-turn_after: Final = SelectOne[str | None](
-    first_column,
-    "SELECT turn_id FROM messages WHERE conversation_id = :conversation_id AND position > :position "
-    "ORDER BY position LIMIT 1",
-)
-
-
-class TranscriptCall(NamedTuple):
-    """A call with the beginnings of its long fields, and its approval."""
-
-    id: str
-    turn_id: str | None
-    tool: str
-    arguments: str
-    status: str
-    result: str | None
-    result_length: int | None
-    output_file: str | None
-    explanation: str | None
-    created_at: str
-    started_at: str | None
-    ended_at: str | None
-    approval: str | None
-    """The status of its approval."""
-    question: str | None
-    answered_by: str | None
-    answer_reason: str | None
-    outcome: str | None
-
-
-_CALL: Final = (
-    f"SELECT tool_calls.id, turn_id, tool, substr(tool_calls.arguments, 1, {MAX_ARGUMENTS}), tool_calls.status, "
-    f"substr(result, 1, {MAX_RESULT}), length(result), output_file, substr(explanation, 1, {MAX_RESULT}), created_at, "
-    f"started_at, ended_at, approvals.status, substr(question, 1, {MAX_QUESTION}), answered_by, reason, "
-    "approvals.outcome "
-    "FROM tool_calls LEFT JOIN approvals ON approvals.call_id = tool_calls.id WHERE"
-)
-find_call: Final = SelectOne(TranscriptCall._make, f"{_CALL} tool_calls.id = :id")
-call_position: Final = SelectOne[int](first_column, "SELECT position FROM tool_calls WHERE id = :id")
-calls_between: Final = SelectAll(
-    TranscriptCall._make,
-    f"{_CALL} tool_calls.conversation_id = :conversation_id AND position >= :first AND position <= :last",
-)
-
-# --- conversations ----------------------------------------------------------------------------------------
+"""Newest first, without the results of calls."""
 
 
 class ConversationActivity(NamedTuple):

@@ -121,7 +121,7 @@ def _figures(database: str, url: str, todos: int, rows: int) -> Iterator[Figure]
             "inbox, requests of a chat": lambda: inbox.from_chat(chat),
             "conversations": lambda: read_conversations(store),
             "search": lambda: read_search(store, "todo 17"),
-            "live, one poll": LiveFeed(store, newest, mission=SLUG).poll,
+            "live, one poll": LiveFeed(store, newest).poll,
         }
         for name, call in calls.items():
             yield Figure(f"{database}: {name}, p95", [percentile(call, 40)], limits=Limits(seconds=LIMIT))

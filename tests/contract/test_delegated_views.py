@@ -28,7 +28,7 @@ from punchlist.storage.store import Store
 from punchlist.surfaces.cli.mission_chat_view import entry_lines
 from punchlist.views.activity_repository import ActivityEntry
 from punchlist.views.chat import read_chat
-from punchlist.views.live import LiveFeed, read_activity
+from punchlist.views.live import read_activity
 from punchlist.views.live_hub import LiveHub
 from punchlist.views.search import read_search
 from punchlist.views.series import read_series
@@ -171,7 +171,7 @@ def test_a_subscription_to_a_mission_gets_the_chats_that_begin_later(store: Stor
     other = developer_experience(store, "another-mission")
     todo = team.todo_in(TodoStatus.IN_PROGRESS)
     hub = LiveHub(store)
-    feed = LiveFeed(store, read_activity(store, limit=500).last, mission=team.slug)
+    last = read_activity(store, limit=500).last
     try:
         with hub.subscribe(mission=team.slug) as live, hub.subscribe(mission=other.slug) as elsewhere:
             with store.write() as tx:
@@ -186,10 +186,11 @@ def test_a_subscription_to_a_mission_gets_the_chats_that_begin_later(store: Stor
             found = live.read(PATIENCE)
             assert {item.conversation_id for item in found} == {"run-later"}
             # A subscriber that missed events reads them from the log.
-            with hub.subscribe(mission=team.slug, after=feed.last) as again:
+            with hub.subscribe(mission=team.slug, after=last) as again:
                 assert [item.seq for item in again.read(PATIENCE)][: len(found)] == [item.seq for item in found]
             assert "run-later" not in {item.conversation_id for item in elsewhere.read(0.0)}
-        assert "run-later" in {entry.conversation_id for entry in feed.poll()}
+        later = read_activity(store, mission=team.slug, after=last).entries
+        assert "run-later" in {entry.conversation_id for entry in later}
         assert [entry.message.posted_by for entry in read_chat(store, "run-later").entries] == ["owner:pillar-owner"]
         assert team.update(todo, TodoAction.CANCEL).status is TodoStatus.CANCELLED
         assert run.mission_id == team.mission.id

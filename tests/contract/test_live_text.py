@@ -170,7 +170,7 @@ def test_a_number_that_becomes_visible_late_is_not_missed(store: Store, turn: Tu
     assert [piece.text for piece in feed.poll()] == ["t9"]
     now += GAP_SECONDS
     assert feed.poll() == []
-    assert feed.last == 9
+    assert feed._settled == 9
 
 
 # --- subscriptions ----------------------------------------------------------------------------------------

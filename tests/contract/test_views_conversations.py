@@ -46,12 +46,10 @@ def test_the_status_line_has_model_mode_continuations_and_tokens(store: Store, r
     live.close()
     line = read_status(store, "s")
     assert line.status is not None
-    assert line.auto_execution
     assert (line.status.model, line.status.mode) == ("rehearsal", "auto-edit")
     assert line.status.continuations == 3
     assert line.status.continuation_limit == 10
     assert line.status.input_tokens == result.usage.input_tokens
-    assert line.context_share is not None
-    assert 0 < line.context_share < 1
+    assert line.status.context_window is not None
+    assert 0 < line.status.context_tokens < line.status.context_window
     assert (line.state, line.items.open, line.approvals, line.queued) == ("ended", 1, 0, 0)
-    assert json.loads(json.dumps(line.as_json()))["status"]["mode"] == "auto-edit"

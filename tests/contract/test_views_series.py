@@ -120,16 +120,16 @@ def test_activity_is_read_since_a_moment_and_by_place(store: Store, team: Team, 
 def test_a_subscription_continues_after_its_last_number_and_sees_other_writers(
     store: Store, database: str, team: Team
 ) -> None:
-    feed = LiveFeed(store, read_activity(store, limit=500).last, mission=SLUG)
+    feed = LiveFeed(store, read_activity(store, limit=500).last)
     assert feed.poll() == []
     other = open_store(database)
     try:
         with other.write() as tx:
             chats.post(tx, team.system, team.mission.conversation_id, NoticeKind.NOTE, "from another connection")
-        [entry] = [next(feed.events())]
+        [entry] = feed.poll()
         todo = team.create("more")
-        resumed = LiveFeed(other, entry.seq, conversation_id=team.mission.conversation_id)
-        assert [(each.action, each.subject) for each in resumed.poll()] == [("create", todo.id)]
+        resumed = LiveFeed(other, entry.seq)
+        assert ("create", todo.id) in {(each.action, each.subject) for each in resumed.poll()}
         assert resumed.poll() == []
     finally:
         other.close()

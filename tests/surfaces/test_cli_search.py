@@ -43,5 +43,5 @@ def test_search_and_home_show_the_work_of_a_run(punchlist: Cli, project: Path, e
     assert (done.title, done.conversation_id, done.state) == ("Say hello.", "other", "ended")
     assert (done.reason or "").startswith("completed")
     assert done.continuation_limit == 10
-    assert json.loads(json.dumps(home.as_json()))["needsYouTotal"] == 1
+    assert home.needs_you_total == 1
     services.close()

@@ -180,27 +180,6 @@ class TurnStatusLine:
     approvals: int
     queued: int
 
-    @property
-    def auto_execution(self) -> bool:
-        """The agent is sent back to its list while it has open items."""
-        return self.status is not None and self.status.continuation_limit is not None
-
-    @property
-    def context_share(self) -> float | None:
-        """How much of the context window the last request used, from 0 to 1."""
-        if self.status is None or not self.status.context_window:
-            return None
-        return min(self.status.context_tokens / self.status.context_window, 1.0)
-
-    def as_json(self) -> dict[str, Any]:
-        turn = camel_json(self.turn, "id", "agent_id", "started_at", "ended_at", "end_reason") if self.turn else None
-        return {
-            **camel_json(self, "conversation_id", "state", "approvals", "queued", "auto_execution", "context_share"),
-            "turn": turn,
-            "status": camel_json(self.status) if self.status else None,
-            "items": camel_json(self.items),
-        }
-
 
 def read_status(store: Store, conversation_id: str) -> TurnStatusLine:
     """The status line of a conversation: of its open turn, else of the last one."""

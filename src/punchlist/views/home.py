@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from punchlist.agent.resume import original_request
 from punchlist.checklist.repository import find_checklist
 from punchlist.conversations.model import StoredTurn
+from punchlist.conversations.repository import find_turn
 from punchlist.conversations.status_repository import find_status
 from punchlist.host_sessions import HostSessions
-from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
 from punchlist.runs import repository as run_repository
@@ -60,9 +60,6 @@ class WorkLine:
     reason: str | None = None
     """Why a turn ended."""
 
-    def as_json(self) -> dict[str, Any]:
-        return {**camel_json(self), "items": camel_json(self.items)}
-
 
 @dataclass(frozen=True, slots=True)
 class HomeView:
@@ -79,14 +76,6 @@ class HomeView:
     @property
     def needs_you_total(self) -> int:
         return sum(self.inbox.counts.values())
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "needsYou": [item.as_json(self.inbox.now) for item in self.needs_you],
-            "needsYouTotal": self.needs_you_total,
-            "working": [line.as_json() for line in self.working],
-            "done": [line.as_json() for line in self.done],
-        }
 
 
 def read_home(services: Services, *, limit: int = DEFAULT_LIMIT) -> HomeView:
@@ -165,7 +154,7 @@ def _first_open(tx: Transaction, conversation_id: str) -> str:
 
 def _run_line(tx: Transaction, run: Run) -> WorkLine:
     mission = mission_repository.mission(tx, run.mission_id) if run.mission_id is not None else None
-    turn = repository.find_turn(tx, run.turn_id) if run.turn_id is not None else None
+    turn = find_turn(tx, run.turn_id) if run.turn_id is not None else None
     status = find_status(tx, run.turn_id) if run.turn_id is not None else None
     tokens = status.input_tokens + status.output_tokens if status else run.input_tokens + run.output_tokens
     return WorkLine(

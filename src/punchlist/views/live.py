@@ -9,7 +9,7 @@ leaves one forever).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from heapq import merge
@@ -20,7 +20,6 @@ from punchlist.errors import InvalidInput
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.clock import parse_timestamp, timestamp
 from punchlist.missions.changes import find_mission
-from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.store import Store, Transaction
 from punchlist.views import activity_repository
 from punchlist.views.activity_repository import ActivityEntry
@@ -35,14 +34,10 @@ _CLOCKS_DIFFER: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """Whose events are read: of conversations, of a mission with all its chats, or, without either, all."""
+    """Whose events are read: of a conversation, of a mission with all its chats, or, without either, all."""
 
-    conversations: frozenset[str] | None = None
+    conversation_id: str | None = None
     mission_id: str | None = None
-
-    @property
-    def is_everything(self) -> bool:
-        return self.conversations is None and self.mission_id is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +89,14 @@ def find_source(tx: Transaction, mission: str | None, conversation_id: str | Non
         raise InvalidInput("mission, conversationId: only one of them can be given")
     if mission is not None:
         return EventSource(mission_id=find_mission(tx, mission).id)
-    return EventSource(None if conversation_id is None else frozenset({conversation_id}))
+    return EventSource(conversation_id)
 
 
 def _entries(tx: Transaction, source: EventSource, after: int, until: int, limit: int) -> list[ActivityEntry]:
     page = {"after": after, "until": until, "most": limit}
-    if source.is_everything:
+    if source.conversation_id is not None:
+        return activity_repository.entries_in_conversation(tx, conversation_id=source.conversation_id, **page)
+    if source.mission_id is None:
         return activity_repository.entries(tx, **page)
 
     def read(chats: Iterable[str]) -> list[ActivityEntry]:
@@ -107,9 +104,7 @@ def _entries(tx: Transaction, source: EventSource, after: int, until: int, limit
         found = (activity_repository.entries_in_conversation(tx, conversation_id=chat, **page) for chat in chats)
         return list(islice(merge(*found), limit))
 
-    if source.mission_id is None:
-        return read(source.conversations or ())
-    entries = read({*(source.conversations or ()), *activity_repository.chats_of_mission(tx, source.mission_id)})
+    entries = read(activity_repository.chats_of_mission(tx, source.mission_id))
     # Delegated work has a conversation for each run. Those that begin after the page are not read.
     delegated = iter(activity_repository.delegated_chats(tx, source.mission_id, _still_open_at(tx, after)))
     while some := list(islice(delegated, _CHATS_AT_ONCE)):
@@ -148,12 +143,10 @@ def _number_before(tx: Transaction, moment: str) -> int:
 
 @dataclass(slots=True)
 class LiveFeed:
-    """A subscription by mission, by conversation or to everything. `last` resumes after a sequence number."""
+    """All events as this process or others write them. `last` resumes after a sequence number."""
 
     store: Store
     last: int
-    mission: str | None = None
-    conversation_id: str | None = None
     monotonic: Callable[[], float] = time.monotonic
     _settled: int = field(init=False)
     _gap_since: float | None = field(init=False, default=None)
@@ -161,23 +154,13 @@ class LiveFeed:
     def __post_init__(self) -> None:
         self._settled = self.last
 
-    def poll(self, limit: int = MAX_LIMIT) -> list[ActivityEntry]:
-        """The new events, oldest first; at most `limit`."""
+    def poll(self) -> list[ActivityEntry]:
+        """The new events, oldest first; at most `MAX_LIMIT`."""
         with self.store.read() as tx:
-            source = find_source(tx, self.mission, self.conversation_id)
             self._settle(activity_repository.next_numbers(tx, self._settled, MAX_LIMIT))
-            found = _entries(tx, source, self.last, self._settled, limit)
-        self.last = found[-1].seq if len(found) == limit else self._settled
+            found = activity_repository.entries(tx, after=self.last, until=self._settled, most=MAX_LIMIT)
+        self.last = found[-1].seq if len(found) == MAX_LIMIT else self._settled
         return found
-
-    def events(self, *, wait_seconds: float = 1.0) -> Iterator[ActivityEntry]:
-        """Events as they are written by this process or others, without end."""
-        with ChangeWatch(self.store) as watch:
-            while True:
-                found = self.poll()
-                yield from found
-                if not found:
-                    watch.wait(min(wait_seconds, GAP_SECONDS))
 
     def _settle(self, numbers: Sequence[int]) -> None:
         """Advance to the last number before a gap. A gap that is old enough is skipped."""

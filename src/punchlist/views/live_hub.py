@@ -20,12 +20,11 @@ from types import TracebackType
 from typing import Final, Self
 
 from punchlist.errors import StoreError
-from punchlist.missions.changes import find_mission
 from punchlist.storage.change_watch import ChangeWatch
 from punchlist.storage.store import Store
 from punchlist.views import activity_repository
 from punchlist.views.activity_repository import ActivityEntry
-from punchlist.views.live import MAX_LIMIT, EventSource, LiveFeed, newest_event, read_entries
+from punchlist.views.live import MAX_LIMIT, EventSource, LiveFeed, find_source, newest_event, read_entries
 from punchlist.views.live_text import LiveText, LiveTextFeed
 
 POLL_SECONDS: Final = 0.02
@@ -134,9 +133,9 @@ class Subscription:
         elif item.seq <= self.last:
             return False
         source = self.source
-        if source.is_everything or item.conversation_id in (source.conversations or ()):
-            return True
-        return source.mission_id is not None and self._hub.missions.known(item.conversation_id) == source.mission_id
+        if source.conversation_id is not None:
+            return item.conversation_id == source.conversation_id
+        return source.mission_id is None or self._hub.missions.known(item.conversation_id) == source.mission_id
 
     async def _take_async(self) -> list[LiveItem]:
         # Only missed events need the database.
@@ -189,17 +188,17 @@ class LiveHub:
         *,
         mission: str | None = None,
         conversation_id: str | None = None,
-        conversations: Sequence[str] | None = None,
         after: int | None = None,
         text: bool = True,
     ) -> Subscription:
-        """Subscribe to the chats of a mission, also those that begin later, to conversations, or to everything.
+        """Subscribe to the chats of a mission, also those that begin later, to a conversation, or to everything.
 
         `after` is the number of the last event that the subscriber has seen; default: only new events. With `text`, it
         also gets live text, first what the open turns have streamed so far. Reads the database: call it in a thread
         from asynchronous code.
         """
-        source = self._choose(mission, conversation_id, conversations)
+        with self._store.read() as tx:
+            source = find_source(tx, mission, conversation_id)
         with self._starts:
             with self.lock:
                 subscription = Subscription(self, source, self._position if after is None else after, text)
@@ -249,15 +248,6 @@ class LiveHub:
             subscription.last = found[-1].seq if len(found) == MAX_LIMIT else until
             subscription.missed = subscription.last < self._position
         return found
-
-    def _choose(
-        self, mission: str | None, conversation_id: str | None, conversations: Sequence[str] | None
-    ) -> EventSource:
-        chosen = frozenset({*(conversations or ()), *filter(None, [conversation_id])})
-        if mission is None:
-            return EventSource(None if conversation_id is None and conversations is None else chosen)
-        with self._store.read() as tx:
-            return EventSource(chosen, find_mission(tx, mission).id)
 
     # --- the thread ---------------------------------------------------------------------------------------
 

@@ -54,11 +54,6 @@ class LiveTextFeed:
     _seen: dict[int, float] = field(init=False, default_factory=dict)
     """Numbers above `_settled` that were returned, and when."""
 
-    @property
-    def last(self) -> int:
-        """The number to continue after."""
-        return max(self._seen, default=self._settled)
-
     def poll(self) -> list[LiveText]:
         """The new pieces in order."""
         if self.after is None:

@@ -45,13 +45,13 @@ class MissionOverview:
         return reduce(RunUsage.plus, self.usage.values(), RunUsage())
 
 
-def read_overview(store: Store, slug: str, *, points: int = POINTS) -> MissionOverview:
+def read_overview(store: Store, slug: str) -> MissionOverview:
     board = read_board(store, slug, BoardFilter(), limit=1)
     [health] = read_health(store, slug).missions
     return MissionOverview(
         board,
         health,
-        read_newest(store, [view.metric for view in board.metrics], readings=READINGS, points=points),
+        read_newest(store, [view.metric for view in board.metrics], readings=READINGS, points=POINTS),
         MissionUsageService(store).pillars(board.mission.id),
         Directives(store).list(slug),
         Recommendations(store).list(slug),

@@ -32,7 +32,6 @@ open_turns: Final = SelectAll(
     f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE ended_at IS NULL AND parent_turn_id IS NULL "
     "ORDER BY started_at, id",
 )
-find_turn: Final = SelectOne(StoredTurn._make, f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE id = :id")
 # Ids grow with time, so that the newest turns are at the end of the primary key.
 newest_ended_turns: Final = SelectAll(
     StoredTurn._make,

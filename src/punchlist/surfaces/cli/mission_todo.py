@@ -13,8 +13,18 @@ from punchlist.kernel.text import visible, visible_block
 from punchlist.missions.todos.lifecycle import TodoPriority
 from punchlist.surfaces.cli.agent_guard import refuse_for_agents
 from punchlist.surfaces.cli.context import CliContext, echo, format_time
+from punchlist.surfaces.cli.mission_todo_edit import (
+    AlsoAffectsOption,
+    CriteriaOption,
+    DeadlineOption,
+    DescriptionOption,
+    JustificationOption,
+    PriorityOption,
+    echo_change,
+    identify,
+    update_todo,
+)
 from punchlist.surfaces.cli.mission_todo_edit import app as edit_app
-from punchlist.surfaces.cli.mission_todo_edit import echo_change, identify, update_todo
 from punchlist.surfaces.cli.options import (
     TERMINAL,
     AsOption,
@@ -148,17 +158,13 @@ def create(
         str | None,
         typer.Argument(metavar="TITLE", help="One line, verb first. Optional with --template.", show_default=False),
     ] = None,
-    description: Annotated[str | None, typer.Option("--description", "-d", metavar="TEXT", help="What to do.")] = None,
-    justification: Annotated[str | None, typer.Option("--justification", metavar="TEXT", help="Why now.")] = None,
-    criteria: Annotated[str | None, typer.Option("--criteria", metavar="TEXT", help="When it is done.")] = None,
-    deadline: Annotated[
-        str | None, typer.Option("--deadline", metavar="DATE", help="2026-02-21, or a time with its zone.")
-    ] = None,
-    priority: Annotated[TodoPriority | None, typer.Option("--priority", "-p", help="How urgent it is.")] = None,
+    description: DescriptionOption = None,
+    justification: JustificationOption = None,
+    criteria: CriteriaOption = None,
+    deadline: DeadlineOption = None,
+    priority: PriorityOption = None,
     backlog: Annotated[bool, typer.Option("--backlog", help="Add it to the backlog.")] = False,
-    also_affects: Annotated[
-        list[str] | None, typer.Option("--also-affects", metavar="SLUG", help="Another pillar; may be repeated.")
-    ] = None,
+    also_affects: AlsoAffectsOption = None,
     template: Annotated[
         str | None, typer.Option("--template", metavar="SLUG", help="A template of the mission, for omitted fields.")
     ] = None,

@@ -35,6 +35,16 @@ if TYPE_CHECKING:
     from punchlist.missions.model import TodoChange
 
 app = typer.Typer()
+DescriptionOption = Annotated[str | None, typer.Option("--description", "-d", metavar="TEXT", help="What to do.")]
+JustificationOption = Annotated[str | None, typer.Option("--justification", metavar="TEXT", help="Why now.")]
+CriteriaOption = Annotated[str | None, typer.Option("--criteria", metavar="TEXT", help="When it is done.")]
+DeadlineOption = Annotated[
+    str | None, typer.Option("--deadline", metavar="DATE", help="2026-02-21, or a time with its zone.")
+]
+PriorityOption = Annotated[TodoPriority | None, typer.Option("--priority", "-p", help="How urgent it is.")]
+AlsoAffectsOption = Annotated[
+    list[str] | None, typer.Option("--also-affects", metavar="SLUG", help="Another pillar; may be repeated.")
+]
 OtherArgument = Annotated[
     str, typer.Argument(metavar="OTHER", help="The other todo's id, or the end of it.", show_default=False)
 ]
@@ -54,16 +64,12 @@ def edit(
     todo: TodoIdArgument,
     why: RequiredReasonOption,
     title: Annotated[str | None, typer.Option("--title", metavar="TEXT", help="One line, verb first.")] = None,
-    description: Annotated[str | None, typer.Option("--description", "-d", metavar="TEXT", help="What to do.")] = None,
-    justification: Annotated[str | None, typer.Option("--justification", metavar="TEXT", help="Why now.")] = None,
-    criteria: Annotated[str | None, typer.Option("--criteria", metavar="TEXT", help="When it is done.")] = None,
-    deadline: Annotated[
-        str | None, typer.Option("--deadline", metavar="DATE", help="2026-02-21, or a time with its zone.")
-    ] = None,
-    priority: Annotated[TodoPriority | None, typer.Option("--priority", "-p", help="How urgent it is.")] = None,
-    also_affects: Annotated[
-        list[str] | None, typer.Option("--also-affects", metavar="SLUG", help="Another pillar; may be repeated.")
-    ] = None,
+    description: DescriptionOption = None,
+    justification: JustificationOption = None,
+    criteria: CriteriaOption = None,
+    deadline: DeadlineOption = None,
+    priority: PriorityOption = None,
+    also_affects: AlsoAffectsOption = None,
     parent: Annotated[str | None, typer.Option("--parent", metavar="ID", help="Make it a sub-item.")] = None,
     check_name: CheckNameOption = None,
     check_metric: CheckMetricOption = None,

@@ -344,9 +344,6 @@ class Backend:
     def edit_queued(self, session: str, id: str, text: str) -> None:
         MessageQueue(self.services.store).edit(self.scope(session), id, text)
 
-    def withdraw_queued(self, session: str, id: str) -> None:
-        MessageQueue(self.services.store).withdraw(self.scope(session), id)
-
     def call_tool(
         self,
         session: str,

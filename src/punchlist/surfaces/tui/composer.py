@@ -131,12 +131,6 @@ class Composer(Vertical):
         if self.prompt.placeholder != Content(text):
             self.prompt.placeholder = Content(text)
 
-    def use_source(self, source: ComposerSource) -> None:
-        """Show another session. The draft stays."""
-        self._source = source
-        self._editing = None
-        self.refresh_queue()
-
     def set_text(self, text: str) -> None:
         self._reset()
         self.prompt.set_prompt(text)

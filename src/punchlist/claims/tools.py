@@ -5,7 +5,6 @@ The surface decides which lists its caller can use.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -15,7 +14,7 @@ from punchlist.claims.model import Claim, ClaimGranted, ListKind, NothingToClaim
 from punchlist.conversations.model import Scope
 from punchlist.errors import InvalidInput, NotAllowed, NotFound
 from punchlist.kernel import text
-from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
+from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, json_result, schema
 
 MAX_NAME_LENGTH: Final = 100
 
@@ -52,8 +51,8 @@ def _claim_todo(lists: ClaimableLists) -> ListToolSpec[Scope]:
         chosen = _chosen(lists(scope), kind)
         claimed = chosen.claim(_name(args, "todoId"), claim_validation.parse_seconds(args.get("seconds")), mission)
         if isinstance(claimed, NothingToClaim):
-            return _result({"todo": None, "next": str(claimed)})
-        return _result({"todo": chosen.todo_json(claimed.todo), **claim_json(claimed.claim)})
+            return json_result({"todo": None, "next": str(claimed)})
+        return json_result({"todo": chosen.todo_json(claimed.todo), **claim_json(claimed.claim)})
 
     return ListToolSpec(
         name="claim_todo",
@@ -83,7 +82,7 @@ def _renew_claim(lists: ClaimableLists) -> ListToolSpec[Scope]:
         todo_id, fence = _id(args), claim_validation.parse_fence(args.get("fence"))
         seconds = claim_validation.parse_seconds(args.get("seconds"))
         claim = _first(lists(scope), lambda each: each.renew(todo_id, fence, seconds))
-        return _result({"id": claim.todo_id, **claim_json(claim)})
+        return json_result({"id": claim.todo_id, **claim_json(claim)})
 
     return ListToolSpec(
         name="renew_claim",
@@ -101,7 +100,7 @@ def _release_claim(lists: ClaimableLists) -> ListToolSpec[Scope]:
     def run(scope: Scope, args: Arguments) -> ToolResult:
         todo_id, fence = _id(args), claim_validation.parse_fence(args.get("fence"))
         claim = _first(lists(scope), lambda each: each.release(todo_id, fence))
-        return _result({"id": claim.todo_id, "released": True})
+        return json_result({"id": claim.todo_id, "released": True})
 
     return ListToolSpec(
         name="release_claim",
@@ -156,7 +155,3 @@ def _name(args: Arguments, key: str) -> str | None:
     if problem := text.line_problem(raw, max_length=MAX_NAME_LENGTH):
         raise InvalidInput(f"{key}: {problem}")
     return str(raw).strip()
-
-
-def _result(data: dict[str, Any]) -> ToolResult:
-    return ToolResult(json.dumps(data, ensure_ascii=False), data)

@@ -6,16 +6,16 @@ files their names, items of the owner's plan the results of their checks. Secret
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from punchlist.agent.context_summary import ContextSummary, SummarySection
 from punchlist.agent.definitions import LEAD
 from punchlist.agent.work_log import LIST_TOOLS
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import StoredTurn
+from punchlist.kernel.json_text import json_or_text
 from punchlist.kernel.text import one_line
 from punchlist.missions import repository as mission_repository
 from punchlist.models.model import CallReturn, Message, Reply, RequestedCall
@@ -92,14 +92,7 @@ def review_record_text(calls: Sequence[StoredCall], todos: Iterable[TurnTodo], l
 def _messages(call: StoredCall) -> list[Message]:
     text = call.result if call.status == _SUCCESS else call.explanation or call.result or call.status
     result = CallReturn(call.id, call.tool, text or "", failed=call.status != _SUCCESS)
-    return [Reply("", (RequestedCall(call.id, call.tool, _arguments(call.arguments)),)), result]
-
-
-def _arguments(stored: str) -> Any:
-    try:
-        return json.loads(stored)
-    except (ValueError, RecursionError):
-        return stored
+    return [Reply("", (RequestedCall(call.id, call.tool, json_or_text(call.arguments)),)), result]
 
 
 def _check_lines(todos: Iterable[TurnTodo]) -> list[str]:

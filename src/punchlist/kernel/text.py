@@ -65,7 +65,7 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def excerpt(text: str, limit: int = 60) -> str:
-    """The beginning of `text`, escaped, for an error message."""
+    """The beginning of `text`, escaped, for a message."""
     shown = visible(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS
 

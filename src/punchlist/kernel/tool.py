@@ -6,6 +6,7 @@ surface passes and the model cannot set.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -32,6 +33,10 @@ class ToolResult:
     """The same result as structured data, for programs."""
     output_file: str | None = None
     """The file with the full text, when `text` had to be shortened."""
+
+
+def json_result(data: dict[str, Any]) -> ToolResult:
+    return ToolResult(json.dumps(data, ensure_ascii=False), data)
 
 
 @dataclass(frozen=True, slots=True)

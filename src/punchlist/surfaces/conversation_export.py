@@ -22,6 +22,7 @@ from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import Conversation, Message, QueuedMessage, StoredTurn, Trace
 from punchlist.errors import StoreDamaged
 from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.json_text import json_or_text
 from punchlist.kernel.text import visible, visible_block
 from punchlist.models.model import CallReturn, Reply, Usage
 from punchlist.models.model import Message as ModelMessage
@@ -88,7 +89,7 @@ def as_json(record: ConversationRecord) -> dict[str, Any]:
         ],
         "messages": [message_json(message) for message in record.messages],
         "toolCalls": [
-            {**camel_json(call, *CALL_FIELDS), "arguments": _parsed(call.arguments)} for call in record.calls
+            {**camel_json(call, *CALL_FIELDS), "arguments": json_or_text(call.arguments)} for call in record.calls
         ],
         "traces": [camel_json(trace, *TRACE_FIELDS) for trace in record.traces],
         "queue": [one.as_json() for one in record.queued],
@@ -100,7 +101,7 @@ def as_json(record: ConversationRecord) -> dict[str, Any]:
 
 
 def conversation_json(conversation: Conversation) -> dict[str, Any]:
-    return {**camel_json(conversation), "metadata": _parsed(conversation.metadata)}
+    return {**camel_json(conversation), "metadata": json_or_text(conversation.metadata)}
 
 
 def stored_turn_json(turn: StoredTurn) -> dict[str, Any]:
@@ -126,16 +127,8 @@ def message_json(message: Message) -> dict[str, Any]:
     """The content of replies and results is an object, of other messages a text."""
     shown = camel_json(message, "id", "turn_id", "position", "role", "kind", "content", "created_at")
     if message.kind in ("reply", "result") and message.role in ("assistant", "tool"):
-        shown["content"] = _parsed(message.content)
+        shown["content"] = json_or_text(message.content)
     return shown
-
-
-def _parsed(written: str) -> Any:
-    """The value of a JSON text; a text that is not JSON stays a text."""
-    try:
-        return json.loads(written)
-    except (ValueError, RecursionError):
-        return written
 
 
 # --- Markdown ---------------------------------------------------------------------------------------------

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Final
 
 from punchlist.app import Services
 from punchlist.errors import InvalidInput, NotFound
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.events import Role
 from punchlist.kernel.text import excerpt
-from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
+from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, json_result, schema
 from punchlist.missions.model import TEAM, MissionScope
 from punchlist.missions.todos.tool_arguments import FieldReader
 from punchlist.missions.todos.tools import REVIEWERS
@@ -31,7 +30,7 @@ def member_tools(services: Services) -> list[ListToolSpec[MissionScope]]:
 
 def _read(services: Services) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        return _result(MemberViews(services, scope).read(parse_query(args)))
+        return json_result(MemberViews(services, scope).read(parse_query(args)))
 
     return ListToolSpec(
         name="mission_read",
@@ -90,10 +89,10 @@ def _control(services: Services) -> ListToolSpec[MissionScope]:
         check_mission(scope, slug)
         if action in _RUN_ACTIONS:
             after = _control_run(services, scope, slug, str(action), run_id or "", text or "", reason)
-            return _result(camel_json(after, "id", "status", "wish", "why", "todo_id"))
+            return json_result(camel_json(after, "id", "status", "wish", "why", "todo_id"))
         change = services.strategies.add if action == "add_strategy" else services.strategies.retire
         strategy = change(scope, slug, pillar or "", text or "", reason)
-        return _result(camel_json(strategy, "id", "description", "status"))
+        return json_result(camel_json(strategy, "id", "description", "status"))
 
     return ListToolSpec(
         name="mission_control",
@@ -135,7 +134,3 @@ def _control_run(
         case "stop":
             return runs.stop(scope, found.id, reason)
     raise InvalidInput(f"action: {action!r} is not about a run")
-
-
-def _result(data: dict[str, Any]) -> ToolResult:
-    return ToolResult(json.dumps(data, ensure_ascii=False), data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -11,6 +10,7 @@ from punchlist.agent.definitions import LEAD
 from punchlist.conversations import repository as conversation_repository
 from punchlist.conversations.model import CallEvidence
 from punchlist.errors import InvalidInput
+from punchlist.kernel.json_text import json_or_text
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.repository import TurnWork
 from punchlist.storage.store import Store, Transaction
@@ -26,13 +26,7 @@ class TodoCall(NamedTuple):
     """As JSON; secrets are redacted."""
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.call.as_json(), "arguments": self._parsed()}
-
-    def _parsed(self) -> Any:
-        try:
-            return json.loads(self.arguments)
-        except (ValueError, RecursionError):
-            return self.arguments
+        return {**self.call.as_json(), "arguments": json_or_text(self.arguments)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from punchlist.kernel.text import ELLIPSIS, visible, without_tags
+from punchlist.kernel.text import ELLIPSIS, excerpt, visible, without_tags
 from punchlist.kernel.token_estimate import clipped, weighted_length
 from punchlist.missions import repository as mission_repository
 from punchlist.missions.directives.model import MAX_LENGTH as MAX_DIRECTIVE_LENGTH
@@ -65,9 +65,9 @@ def mission_state(store: Store, mission: Mission, pillar: Pillar | None = None, 
 
 def _place(mission: Mission, pillar: Pillar | None, pillars: Sequence[str]) -> str:
     """The names that the mission tools take."""
-    name = f"Mission “{_clip(mission.name, _MAX_TITLE_LENGTH)}”, missionSlug {mission.slug}"
+    name = f"Mission “{excerpt(mission.name, _MAX_TITLE_LENGTH)}”, missionSlug {mission.slug}"
     if pillar is not None:
-        return f"{name}. Your pillar “{_clip(pillar.name, _MAX_TITLE_LENGTH)}”, pillarSlug {pillar.slug}."
+        return f"{name}. Your pillar “{excerpt(pillar.name, _MAX_TITLE_LENGTH)}”, pillarSlug {pillar.slug}."
     return f"{name}. {_pillar_list(pillars)}"
 
 
@@ -118,15 +118,10 @@ def _recommendation_lines(shown: list[RecommendationView], total: int) -> list[s
 
 def _recommendation_line(view: RecommendationView) -> str:
     one = view.recommendation
-    pillar = f" [{_clip(view.pillar_slug, _MAX_TITLE_LENGTH)}]" if view.pillar_slug else ""
-    about = f" “{_clip(view.todo.title, _MAX_TITLE_LENGTH)}”" if view.todo is not None else ""
-    values = "".join(f", {_clip(name, 20)} {_clip(str(value), 30)}" for name, value in one.arguments.items())
-    action = "" if one.kind == NOTE else f" {_clip(one.kind, 30)}"
-    start = _clip(f"{one.number}.{pillar}{action}{about}{values}:", MAX_LINE_LENGTH - 40)
+    pillar = f" [{excerpt(view.pillar_slug, _MAX_TITLE_LENGTH)}]" if view.pillar_slug else ""
+    about = f" “{excerpt(view.todo.title, _MAX_TITLE_LENGTH)}”" if view.todo is not None else ""
+    values = "".join(f", {excerpt(name, 20)} {excerpt(str(value), 30)}" for name, value in one.arguments.items())
+    action = "" if one.kind == NOTE else f" {excerpt(one.kind, 30)}"
+    start = excerpt(f"{one.number}.{pillar}{action}{about}{values}:", MAX_LINE_LENGTH - 40)
     text = " ".join(one.content.split())
-    return without_tags(f"{start} {_clip(text, MAX_LINE_LENGTH - len(start) - 1)}")
-
-
-def _clip(text: str, limit: int) -> str:
-    shown = visible(text[: limit + 1])
-    return shown if len(shown) <= limit else shown[: limit - 1] + ELLIPSIS
+    return without_tags(f"{start} {excerpt(text, MAX_LINE_LENGTH - len(start) - 1)}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.camel_json import camel_json
 from punchlist.kernel.events import Role
-from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
+from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, json_result, schema
 from punchlist.missions.model import MissionScope
 from punchlist.missions.recommendations.model import MAX_LENGTH
 from punchlist.missions.todos import tool_arguments
@@ -57,7 +56,7 @@ def recommendation_tools(recommendations: Callable[[], Recommendations]) -> list
 def _recommend(recommendations: Callable[[], Recommendations]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         added = recommendations().add(scope, **tool_arguments.parse_recommendation(args))
-        return _result({"number": added.number, "status": added.status})
+        return json_result({"number": added.number, "status": added.status})
 
     return ListToolSpec(
         name=RECOMMEND_TOOL,
@@ -78,7 +77,7 @@ def _list(recommendations: Callable[[], Recommendations]) -> ListToolSpec[Missio
         todo_validation.check_mission(scope, query["mission_slug"])
         found = recommendations().list(query["mission_slug"], decided=query["decided"])
         items = [view_json(view) for view in found if view.recommendation.number > query["after"]][: query["limit"]]
-        return _result({"items": items, "total": len(found)})
+        return json_result({"items": items, "total": len(found)})
 
     return ListToolSpec(
         name=LIST_TOOL,
@@ -104,7 +103,7 @@ def _decide(recommendations: Callable[[], Recommendations]) -> ListToolSpec[Miss
         values = tool_arguments.parse_decision(args, DECISIONS)
         service = recommendations()
         decide = service.accept if values.pop("decision") == "accept" else service.decline
-        return _result(decided_json(decide(scope, **values)))
+        return json_result(decided_json(decide(scope, **values)))
 
     return ListToolSpec(
         name=DECIDE_TOOL,
@@ -122,7 +121,3 @@ def _decide(recommendations: Callable[[], Recommendations]) -> ListToolSpec[Miss
         read_only=False,
         run=run,
     )
-
-
-def _result(data: dict[str, Any]) -> ToolResult:
-    return ToolResult(json.dumps(data, ensure_ascii=False), data)

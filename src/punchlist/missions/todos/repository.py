@@ -96,40 +96,25 @@ def label_pattern(label: str | None) -> str:
     return f'%"{escaped}"%'
 
 
-def _ended(of_pillar: bool, status: TodoStatus | None) -> SelectAll[MissionTodo]:
-    """A page of ended todos, newest first, that starts after (`at`, `id`) and stops at `since`."""
-    whose = "pillar_id" if of_pillar else "mission_id"
-    only = f"AND status = '{status}' " if status is not None else ""
-    return SelectAll(
-        from_row,
-        f"{_ROW} WHERE {whose} = :owner AND ended_at >= :since AND ended_at <= :at "
-        f"AND NOT (ended_at = :at AND id >= :id) {only}{_LABEL}ORDER BY ended_at DESC, id DESC LIMIT :most",
-    )
+def _pages(of_mission: str, of_pillar: str) -> dict[tuple[bool, TodoStatus | None], SelectAll[MissionTodo]]:
+    """Pages of ended todos, newest first, that start after (`at`, `id`): by whether of a pillar, and by status."""
+    only: dict[TodoStatus | None, str] = {None: ""}
+    only |= {status: f"AND status = '{status}' " for status in (TodoStatus.COMPLETED, TodoStatus.CANCELLED)}
+    return {
+        (condition is of_pillar, status): SelectAll(
+            from_row,
+            f"{_ROW} WHERE {condition} AND ended_at <= :at AND NOT (ended_at = :at AND id >= :id) "
+            f"{with_status}{_LABEL}ORDER BY ended_at DESC, id DESC LIMIT :most",
+        )
+        for condition in (of_mission, of_pillar)
+        for status, with_status in only.items()
+    }
 
 
-ENDED: Final = {
-    (of_pillar, status): _ended(of_pillar, status)
-    for of_pillar in (False, True)
-    for status in (None, TodoStatus.COMPLETED, TodoStatus.CANCELLED)
-}
-
-
-def _unarchived(of_pillar: bool, status: TodoStatus | None) -> SelectAll[MissionTodo]:
-    """A page of the todos that ended before `since` and were unarchived after it, as `_ended`."""
-    whose = "pillar_id = :owner AND mission_id = :mission_id" if of_pillar else "mission_id = :mission_id"
-    only = f"AND status = '{status}' " if status is not None else ""
-    return SelectAll(
-        from_row,
-        f"{_ROW} WHERE {whose} AND unarchived_at >= :since AND ended_at < :since AND ended_at <= :at "
-        f"AND NOT (ended_at = :at AND id >= :id) {only}{_LABEL}ORDER BY ended_at DESC, id DESC LIMIT :most",
-    )
-
-
-UNARCHIVED: Final = {
-    (of_pillar, status): _unarchived(of_pillar, status)
-    for of_pillar in (False, True)
-    for status in (None, TodoStatus.COMPLETED, TodoStatus.CANCELLED)
-}
+ENDED: Final = _pages("mission_id = :owner AND ended_at >= :since", "pillar_id = :owner AND ended_at >= :since")
+_BEFORE: Final = "mission_id = :mission_id AND unarchived_at >= :since AND ended_at < :since"
+UNARCHIVED: Final = _pages(_BEFORE, f"pillar_id = :owner AND {_BEFORE}")
+"""Those that ended before `since` and were unarchived after it."""
 
 
 def insert_todo(tx: Transaction, todo: MissionTodo) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from punchlist.kernel.events import Role
-from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, schema
+from punchlist.kernel.tool import Arguments, ListToolSpec, Schema, ToolResult, json_result, schema
 from punchlist.missions.model import TEAM, MissionScope, MissionTodo, TodoChange
 from punchlist.missions.todos import pagination, tool_arguments, tool_updates
 from punchlist.missions.todos import validation as todo_validation
@@ -134,7 +134,7 @@ def mission_tools(
 def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         mission_slug, new = tool_arguments.parse_create(args)
-        return _result(change_json(todos().create(scope, mission_slug, new)))
+        return json_result(change_json(todos().create(scope, mission_slug, new)))
 
     return ListToolSpec(
         name="mission_todo_create",
@@ -174,7 +174,7 @@ def _create(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
 
 def _update(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        return _result(change_json(tool_updates.apply_update(todos(), scope, tool_updates.parse_update(args))))
+        return json_result(change_json(tool_updates.apply_update(todos(), scope, tool_updates.parse_update(args))))
 
     return ListToolSpec(
         name="mission_todo_update",
@@ -223,7 +223,7 @@ def _complete(
             due = todos().todo_needing_check(scope, values["mission_slug"], values["todo_id"])
             if due is not None:
                 checks().run(scope, due)
-        return _result(change_json(todos().complete(scope, **values)))
+        return json_result(change_json(todos().complete(scope, **values)))
 
     return ListToolSpec(
         name="mission_todo_complete",
@@ -252,7 +252,7 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
         query = tool_arguments.parse_query(args)
         todo_validation.check_mission(scope, query["mission_slug"])
-        return _result(list_json(todos().list(**query)))
+        return json_result(list_json(todos().list(**query)))
 
     return ListToolSpec(
         name="mission_todo_list",
@@ -285,7 +285,7 @@ def _list(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
 
 def _report(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
     def run(scope: MissionScope, args: Arguments) -> ToolResult:
-        return _result(change_json(todos().report(scope, **tool_arguments.parse_report(args))))
+        return json_result(change_json(todos().report(scope, **tool_arguments.parse_report(args))))
 
     return ListToolSpec(
         name="mission_todo_report",
@@ -303,7 +303,3 @@ def _report(todos: Callable[[], MissionTodos]) -> ListToolSpec[MissionScope]:
         read_only=False,
         run=run,
     )
-
-
-def _result(data: dict[str, Any]) -> ToolResult:
-    return ToolResult(json.dumps(data, ensure_ascii=False), data)

@@ -8,7 +8,6 @@ with the answer.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,7 +20,7 @@ from punchlist.conversations.model import Scope, TurnScope
 from punchlist.errors import PunchlistError
 from punchlist.kernel.events import Actor, Role
 from punchlist.kernel.text import visible
-from punchlist.kernel.tool import ToolResult, parse_arguments
+from punchlist.kernel.tool import ToolResult, json_result, parse_arguments
 from punchlist.plan import validation as plan_validation
 from punchlist.plan.lifecycle import ConditionKind, PlanStatus
 from punchlist.plan.model import BlockedTodo, Plan
@@ -241,7 +240,7 @@ class PendingQuestions:
             data["answers"] = answers
         if following := problem or (_ANSWERED if _is_answered(plan, question) else ""):
             data["next"] = following
-        return ToolResult(json.dumps(data, ensure_ascii=False), data)
+        return json_result(data)
 
     def _plan(self, conversation_id: str, turn_id: str) -> Plan:
         scope = TurnScope(conversation_id, self._scope.actor, turn_id)

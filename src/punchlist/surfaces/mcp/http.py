@@ -43,7 +43,7 @@ from punchlist.surfaces.mcp.jsonrpc import (
     ProtocolError,
 )
 from punchlist.surfaces.mcp.principals import NamedTokens, Principal, Principals
-from punchlist.surfaces.mcp.protocol import ANSWER_TIMEOUT, ClientConnection
+from punchlist.surfaces.mcp.protocol import ClientConnection
 from punchlist.surfaces.mcp.sessions import KEEPALIVE_EVENT, ClientSession, ClientSessions, Outbox, sse_event
 
 _SESSION: Final = "mcp-session-id"
@@ -71,13 +71,11 @@ class McpEndpoint:
         *,
         named: NamedTokens | None = None,
         clock: Callable[[], float] = time.monotonic,
-        answer_timeout: float = ANSWER_TIMEOUT,
     ) -> None:
         self._guard = RequestGuard(host_names)
         self._principals = Principals(tokens, named)
         self._sessions = ClientSessions(clock)
         self._clock = clock
-        self._answer_timeout = answer_timeout
         self._streams = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -139,7 +137,7 @@ class McpEndpoint:
         return await self._answer(principal, session.connection, message, {})
 
     async def _begin_session(self, principal: Principal, message: Json) -> Response:
-        session = ClientSession(principal, Outbox(), self._clock(), self._answer_timeout)
+        session = ClientSession(principal, Outbox(), self._clock())
         answer = await run_in_threadpool(session.connection.answer, message)
         if not isinstance(answer, dict) or "result" not in answer:
             return _json(answer, _BAD_REQUEST)

@@ -64,7 +64,7 @@ KEEPALIVE_EVENT: Final = b": keepalive\n\n"
 
 
 class ClientSession:
-    def __init__(self, principal: Principal, outbox: Outbox, now: float, answer_timeout: float) -> None:
+    def __init__(self, principal: Principal, outbox: Outbox, now: float) -> None:
         self.id = secrets.token_urlsafe(32)
         self.principal = principal
         self.outbox = outbox
@@ -74,7 +74,7 @@ class ClientSession:
         # The owner of a claim is shown to others: do not reveal the session id.
         client = sha256(self.id.encode()).hexdigest()[:8]
         capabilities = principal.capabilities.for_client(client)
-        self.connection = ClientConnection(capabilities, outbox.put, principal.notifier, answer_timeout=answer_timeout)
+        self.connection = ClientConnection(capabilities, outbox.put, principal.notifier)
 
 
 class ClientSessions:

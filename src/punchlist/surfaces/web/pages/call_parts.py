@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from punchlist.views.call_text import call_diff, call_summary
 
@@ -28,11 +28,3 @@ def summary_of(arguments: object) -> str:
     if not isinstance(arguments, Mapping):
         return ""
     return " ".join(call_summary(arguments).split())[:_MAX_SUMMARY]
-
-
-def parsed(text: str) -> Any:
-    """Stored arguments; text that is not JSON stays text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text

@@ -13,6 +13,7 @@ from punchlist.conversations.model import ChatEntry, Conversation, Message, Noti
 from punchlist.conversations.turn_writer import PAUSE
 from punchlist.errors import IllegalTransition
 from punchlist.kernel.events import Role
+from punchlist.kernel.json_text import json_object
 from punchlist.kernel.text import excerpt
 from punchlist.missions.chats import without_heading
 from punchlist.surfaces.web.pages.call_parts import shown_arguments, summary_of
@@ -128,17 +129,17 @@ def shown_messages(entries: Sequence[ChatEntry], edited: EditedCalls) -> list[Sh
     """The messages, with the results of calls at their calls. `edited`: calls whose arguments a person has edited."""
     results: dict[str, Mapping[str, Any]] = {}
     for entry in entries:
-        if entry.message.kind == "result" and (found := _object(entry.message.content)):
+        if entry.message.kind == "result" and (found := json_object(entry.message.content)):
             results[str(found.get("id"))] = found
     shown, called = [], set[str]()
     for entry in entries:
         message = entry.message
         if message.kind == "reply":
-            found = _object(message.content)
+            found = json_object(message.content)
             called.update(str(call.get("id")) for call in found.get("calls", ()))
             shown.append(_reply(entry, found, results, edited))
         elif message.kind == "result":
-            found = _object(message.content)
+            found = json_object(message.content)
             if str(found.get("id")) not in called:
                 call = ShownCall(str(found.get("tool", "")), "", str(found.get("text", "")), bool(found.get("failed")))
                 shown.append(_message(entry, "", (call,)))
@@ -191,14 +192,6 @@ def _poster(message: Message) -> str:
     if message.posted_by is None or message.posted_by.startswith(f"{Role.SYSTEM}:"):
         return PROGRAM
     return sentence(actor_name(message.posted_by))
-
-
-def _object(content: str) -> dict[str, Any]:
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _position(text: str) -> int | None:

@@ -7,10 +7,11 @@ from typing import Any, Final
 from markupsafe import Markup
 
 from punchlist.errors import InvalidInput
+from punchlist.kernel.json_text import json_or_text
 from punchlist.runs.lifecycle import OPEN, RunStatus
 from punchlist.runs.model import RunKind
 from punchlist.surfaces.web.pages import plots
-from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments
+from punchlist.surfaces.web.pages.call_parts import shown_arguments
 from punchlist.surfaces.web.pages.names import agent_name
 from punchlist.surfaces.web.pages.page import Page, PageRequest
 from punchlist.surfaces.web.pages.run_titles import RunTitles
@@ -113,7 +114,7 @@ def _rows(timeline: RunTimeline) -> list[dict[str, Any]]:
     return [
         {
             "step": step,
-            "arguments": shown_arguments(step.name, parsed(step.given)) if step.given else "",
+            "arguments": shown_arguments(step.name, json_or_text(step.given)) if step.given else "",
             "bar": _bar(step, whole),
         }
         for step in timeline.steps

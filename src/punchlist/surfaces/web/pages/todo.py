@@ -6,11 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from punchlist.kernel.camel_json import camel_json
+from punchlist.kernel.json_text import json_or_text
 from punchlist.missions.config.policy import cadence_of
 from punchlist.missions.todos import deadlines
 from punchlist.missions.todos.lifecycle import OPEN, TodoStatus
 from punchlist.runs.lifecycle import OPEN as OPEN_RUN
-from punchlist.surfaces.web.pages.call_parts import parsed, shown_arguments, summary_of
+from punchlist.surfaces.web.pages.call_parts import shown_arguments, summary_of
 from punchlist.surfaces.web.pages.chat import EditedCalls, shown_messages
 from punchlist.surfaces.web.pages.formats import deadline_state
 from punchlist.surfaces.web.pages.inbox_items import request_card
@@ -141,7 +142,7 @@ def shown_calls(page: EvidencePage) -> list[dict[str, Any]]:
     """What the page shows of the calls."""
     shown = []
     for call, text in page.calls:
-        arguments = parsed(text)
+        arguments = json_or_text(text)
         texts = {"arguments": shown_arguments(call.tool, arguments), "about": summary_of(arguments)}
         shown.append({**camel_json(call, "tool", "status", "summary", "at"), "id": call.call_id, **texts})
     return shown

@@ -42,7 +42,7 @@ def gauge(used: int, limit: int) -> Markup:
     return Markup('<svg aria-hidden="true"><rect width="{}%" height="100%"></rect></svg>').format(round(share, 1))
 
 
-def metric_plot(plot: MetricPlot) -> Markup:
+def metric_plot(plot: MetricPlot, *, width: int = WIDTH, height: int = HEIGHT) -> Markup:
     """Readings over time, with the target and warning lines and a mark for each completed todo."""
     if not plot.points:
         return Markup("")
@@ -50,15 +50,15 @@ def metric_plot(plot: MetricPlot) -> Markup:
     low = min([point.low for point in plot.points] + levels)
     high = max([point.high for point in plot.points] + levels)
     margin = (high - low) * 0.08 or abs(high) * 0.1 or 1
-    y = Scale(low - margin, high + margin, HEIGHT - BOTTOM, TOP)
+    y = Scale(low - margin, high + margin, height - BOTTOM, TOP)
     times = [_seconds(point.at) for point in plot.points]
     marks = [mark for mark in plot.marks if times[0] <= _seconds(mark.at)]
     last = max([times[-1], *(_seconds(mark.at) for mark in marks)])
-    x = Scale(times[0], last, LEFT, WIDTH - LEVELS - 6) if last > times[0] else Scale(0, 1, WIDTH / 2, WIDTH / 2)
+    x = Scale(times[0], last, LEFT, width - LEVELS - 6) if last > times[0] else Scale(0, 1, width / 2, width / 2)
     place = [(x(at), y(point.value)) for at, point in zip(times, plot.points, strict=True)]
     unit = plot.metric.unit
-    parts = [*_grid(y, WIDTH - LEVELS + RIGHT), *_levels(plot, y, WIDTH)]
-    parts += _days(plot.points[0].at, plot.points[-1].at, WIDTH - LEVELS + RIGHT, HEIGHT)
+    parts = [*_grid(y, width - LEVELS + RIGHT), *_levels(plot, y, width)]
+    parts += _days(plot.points[0].at, plot.points[-1].at, width - LEVELS + RIGHT, height)
     if plot.thinned:
         upper = [(x(at), y(point.high)) for at, point in zip(times, plot.points, strict=True)]
         lower = [(x(at), y(point.low)) for at, point in zip(times, plot.points, strict=True)]
@@ -73,7 +73,7 @@ def metric_plot(plot: MetricPlot) -> Markup:
     for mark in marks:
         at = x(_seconds(mark.at))
         title = f"Completed: {mark.title}"
-        bottom = HEIGHT - BOTTOM
+        bottom = height - BOTTOM
         parts.append(
             Markup(
                 '<line class="mark-line" x1="{0}" x2="{0}" y1="{1}" y2="{2}"></line>'
@@ -81,7 +81,7 @@ def metric_plot(plot: MetricPlot) -> Markup:
             ).format(at, TOP, bottom, title)
         )
     now = f"{formats.value(plot.points[-1].value)} {unit}".strip()
-    return _svg(WIDTH, HEIGHT, Markup("").join(parts), f"{plot.metric.name}: {now}, {len(plot.points)} points")
+    return _svg(width, height, Markup("").join(parts), f"{plot.metric.name}: {now}, {len(plot.points)} points")
 
 
 def cumulative_flow(days: Sequence[tuple[str, Mapping[str, int]]], order: Sequence[str]) -> Markup:
@@ -201,7 +201,7 @@ def bars(spans: Sequence[tuple[float, float, str]]) -> Markup:
 
 
 def _svg(width: float, height: float, content: Markup, label: str) -> Markup:
-    kind = "plot wide" if width > WIDTH else "plot half"
+    kind = "plot wide" if width > WIDTH else "plot" if width < WIDTH else "plot half"
     return Markup('<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
         kind, round(width), round(height), label, content
     )

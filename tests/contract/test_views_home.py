@@ -12,6 +12,7 @@ from punchlist.config import load
 from punchlist.conversations.model import MessageRole, Scope
 from punchlist.host_sessions import HostSessions
 from punchlist.kernel.events import Actor, Role
+from punchlist.surfaces.tui.home_rows import work_row
 from punchlist.views.chat import list_message_before, read_chat
 from punchlist.views.home import read_home
 
@@ -52,6 +53,21 @@ def test_a_third_party_agent_has_the_time_and_continuations_of_its_turn(
         services.conversations.add_message(HOST, MessageRole.USER, "Go on.", kind="continuation", turn_id=turn.id)
     [row] = read_home(services).working
     assert (row.title, row.started_at, row.continuations) == ("Fix it", turn.started_at, 2)
+
+
+@pytest.mark.spec("W9")
+def test_a_conversation_with_several_turns_is_done_once(services: Services) -> None:
+    scope = Scope("shopping", Actor(Role.SUPERVISOR, "supervisor"))
+    for request in ("Buy milk", "Buy bread"):
+        turn = services.conversations.begin_turn(scope, reason="test")
+        services.conversations.add_message(scope, MessageRole.USER, request, turn_id=turn.id)
+        services.conversations.end_turn(scope, reason="completed")
+    services.conversations.begin_turn(HOST, reason="test")
+    services.conversations.end_turn(HOST, reason="completed")
+    hosted, shopping = read_home(services).done
+    assert (hosted.conversation_id, hosted.turns) == ("hosted", 1)
+    assert (shopping.title, shopping.turns) == ("Buy bread", 2)
+    assert work_row(shopping).details == ("completed", "2 turns", "shopping")
 
 
 @pytest.mark.spec("W9")

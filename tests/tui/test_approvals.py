@@ -175,6 +175,22 @@ async def test_always_needs_a_second_press(services: Services, project: Path) ->
         await stage.until((project / "a.txt").exists)
 
 
+@pytest.mark.spec("S4")
+async def test_always_is_said_in_full_also_while_it_is_confirmed(services: Services, project: Path) -> None:
+    call = {"calls": [{"tool": "run_command", "arguments": {"command": "for i in 1 2; do sleep 0; echo $i; done"}}]}
+    async with opened(services, rehearsal(project, call, {"text": "Done."}), goal="Wait.", size=(90, 40)) as stage:
+        await stage.asked_for("run_command")
+        covered = stage.panel.approval.always["prefix"]  # type: ignore[union-attr]
+        assert covered.startswith("every command that begins with `sleep`")
+        # The line begins with `for`, and the rule allows lines of its kind.
+        assert covered.endswith("in lines with nothing else but loops and cd, echo, false, printf, pwd, true")
+        await stage.pilot.press("p")
+        await stage.until(lambda: "p again or Enter" in stage.text)
+        words = " ".join(stage.text.replace("│", " ").split())
+        assert covered in words
+        assert "Esc: not now" in words
+
+
 def test_a_layout_never_takes_more_rows_than_there_are() -> None:
     for room in range(2, 60):
         for width in (16, 20, 36, 76, 200):

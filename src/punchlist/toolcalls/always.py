@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from punchlist.toolcalls.approvals import ApprovalQuestion, always_rule
-from punchlist.toolcalls.policy import JudgedPart, Policy, Rule, RuleLifetime, Verdict
+from punchlist.toolcalls.policy import HARMLESS, JudgedPart, Policy, Rule, RuleLifetime, Verdict
 from punchlist.toolcalls.tool import AgentTool, Arguments
 
 Commands = tuple[tuple[str, ...], ...]
@@ -74,6 +74,7 @@ _ALWAYS_LIMITS: Final = (
     "with options that are known to write and run nothing, and without variables before the command, redirections to "
     "files and paths outside the workspace"
 )
+_HARMLESS: Final = ", ".join(sorted(filter(str.isalpha, HARMLESS)))
 
 
 def always_coverage(question: ApprovalQuestion, tool: str) -> dict[str, str]:
@@ -91,6 +92,7 @@ def describe(rule: Rule, *, of_settings: bool = False) -> str:
         prefixes = [f"every command that begins with `{_shown(words)}`" for words in rule.commands]
         about = ", ".join([*prefixes, *(f"exactly the command `{_shown(words)}`" for words in rule.lines)])
         about += f", {_LIMITS if of_settings else _ALWAYS_LIMITS}" if prefixes and allows else ""
+        about += f", in lines with nothing else but loops and {_HARMLESS}" if allows else ""
     elif rule.tool == "*":
         about = "every call of every tool"
     else:

@@ -10,7 +10,7 @@ from punchlist.kernel.text import excerpt
 from punchlist.toolcalls.folders import Folders
 from punchlist.toolcalls.own_commands import may_run_punchlist
 from punchlist.toolcalls.paths import PathResolver
-from punchlist.toolcalls.policy import JudgedPart, PolicyDecision, Verdict
+from punchlist.toolcalls.policy import HARMLESS, JudgedPart, PolicyDecision, Verdict
 from punchlist.toolcalls.protected_writes import protected_write
 from punchlist.toolcalls.rule_match import CommandInLine, commands_in
 from punchlist.toolcalls.shell import CommandLine, parse
@@ -24,7 +24,6 @@ from punchlist.toolcalls.workspace_limits import limit_exceeded
 if TYPE_CHECKING:
     from punchlist.toolcalls.shell import SimpleCommand
 
-_HARMLESS: Final = frozenset((":", "cd", "echo", "false", "printf", "pwd", "true"))
 # A shell variable with such a name changes no program; `PATH` and `http_proxy` do.
 _LOCAL_NAME: Final = re.compile(r"(?!.*proxy\Z|(?:cd|f|man|module_)?path\Z)[a-z_][a-z0-9_]*\Z")
 
@@ -91,7 +90,7 @@ def is_harmless(each: CommandInLine) -> bool:
         return False
     if not command.words:
         return command.complete and bool(command.assignments) and all(map(_LOCAL_NAME.match, command.assignments))
-    if command.assignments or command.words[0] not in _HARMLESS:
+    if command.assignments or command.words[0] not in HARMLESS:
         return False
     return command.words[0] != "cd" or _stays(each, command)
 

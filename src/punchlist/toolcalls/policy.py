@@ -49,6 +49,8 @@ class Verdict(StrEnum):
     DENY = "deny"
 
 
+HARMLESS: Final = frozenset((":", "cd", "echo", "false", "printf", "pwd", "true"))
+"""Programs that change nothing; they are allowed beside a command that a rule allows."""
 _STRICTNESS: Final = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 _ALWAYS_ALLOWED: Final = {Effect.READ: Verdict.ALLOW, Effect.LIST: Verdict.ALLOW}
 _BY_MODE: Final = {

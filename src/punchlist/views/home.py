@@ -59,6 +59,8 @@ class WorkLine:
     ended_at: str | None = None
     reason: str | None = None
     """Why a turn ended."""
+    turns: int | None = None
+    """Of an ended turn: how many turns of the conversation have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class HomeView:
     """What needs a person, oldest first, and the counts of all of it."""
     working: Sequence[WorkLine]
     done: Sequence[WorkLine]
-    """Newest first."""
+    """The last ended turn of each conversation, newest first."""
 
     @property
     def needs_you(self) -> Sequence[InboxItem]:
@@ -190,6 +192,7 @@ def _turn_line(tx: Transaction, turn: StoredTurn) -> WorkLine:
         status.input_tokens + status.output_tokens if status else None,
         turn.ended_at,
         turn.end_reason,
+        None if turn.open else repository.count_ended_turns(tx, conversation_id=turn.conversation_id),
     )
 
 

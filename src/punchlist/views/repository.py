@@ -35,8 +35,15 @@ open_turns: Final = SelectAll(
 # Ids grow with time, so that the newest turns are at the end of the primary key.
 newest_ended_turns: Final = SelectAll(
     StoredTurn._make,
-    f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE ended_at IS NOT NULL AND parent_turn_id IS NULL "
-    "ORDER BY id DESC LIMIT :most",
+    f"SELECT {columns(StoredTurn._fields)} FROM turns WHERE id IN (SELECT max(id) FROM (SELECT id, conversation_id "
+    "FROM turns WHERE ended_at IS NOT NULL AND parent_turn_id IS NULL ORDER BY id DESC LIMIT 1000) AS newest "
+    "GROUP BY conversation_id) ORDER BY id DESC LIMIT :most",
+)
+"""The last one of each conversation, among the newest 1,000 of all."""
+count_ended_turns: Final = SelectOne[int](
+    first_column,
+    "SELECT count(*) FROM turns WHERE conversation_id = :conversation_id AND ended_at IS NOT NULL "
+    "AND parent_turn_id IS NULL",
 )
 request_of_turn: Final = SelectOne[str](
     first_column,

@@ -23,6 +23,8 @@ FRAME: Final = 2
 """Rows of the border."""
 MIN_BODY: Final = 4
 """Rows of the question that the full form needs, unless the question is shorter."""
+MAX_COVERED: Final = 20_000
+"""Characters of what an "always" answer covers: all of it is shown."""
 MIN_FRAMED: Final = 6
 """Rows of the panel from which it has a border."""
 _ANSWERS: Final = (("y", "once", "once"), ("e", "edit arguments", "edit"), ("d", "deny", "deny"))
@@ -137,7 +139,7 @@ def _compact(
 def _always(approval: PendingApproval, name: str, width: int) -> list[Content]:
     """What an "always" answer would cover, exactly."""
     head = assemble((ALWAYS_KEYS[name], "bold $needs-you"), (" always ", "$quiet"))
-    return hang(Content(line(approval.always[name], 500)), width, head)
+    return hang(Content(line(approval.always[name], MAX_COVERED)), width, head)
 
 
 def _keys(width: int) -> list[Content]:
@@ -164,7 +166,11 @@ def chosen_line(answer: str, width: int) -> list[Content]:
     return [cut(assemble((f"{_WORDS[answer]} …", "bold $needs-you")), width)]
 
 
-def confirm_line(answer: str, covered: str, width: int) -> list[Content]:
-    """Shown while an "always" answer needs a second press."""
-    head = assemble((f"{ALWAYS_KEYS[answer]} again or Enter", "bold $needs-you"), (" always ", "$quiet"))
-    return [cut(Content("").join([head, Content(line(covered, 200))]), width), Content.styled("Esc: not now", "$quiet")]
+def confirm_lines(answer: str, covered: str, width: int, rows: int) -> list[Content]:
+    """Shown while an "always" answer needs a second press; what does not fit into the rows was read before."""
+    key = f"{ALWAYS_KEYS[answer]} again or Enter"
+    text = assemble((key, "bold $needs-you"), (" always ", "$quiet"), line(covered, MAX_COVERED))
+    lines, room = hang(text, width), max(rows - 1, 1)
+    if len(lines) > room:
+        lines = [*lines[: room - 1], cut(Content(" ").join(lines[room - 1 :]), width)]
+    return [*lines, Content.styled("Esc: not now", "$quiet")][:rows]

@@ -26,7 +26,7 @@ from punchlist.surfaces.tui.approval_lines import (
     approval_hint,
     approval_layout,
     chosen_line,
-    confirm_line,
+    confirm_lines,
     edited_approval,
 )
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
@@ -212,7 +212,7 @@ class ApprovalPanel(Vertical, can_focus=True):
             keys: Sequence[Content] = approval_hint(width)
         elif self._keys.confirming:
             covered = approval.always.get(self._keys.answer, "")
-            keys = confirm_line(self._keys.answer, covered, width)[: max(len(layout.keys), 1)]
+            keys = confirm_lines(self._keys.answer, covered, width, max(len(layout.keys), 1))
         elif self._keys.held and self._is_armed:
             keys = chosen_line(self._keys.answer, width)
         else:

@@ -62,12 +62,14 @@ def work_row(line: WorkLine) -> HomeRow:
     items = line.items
     done = f"{items.done}/{items.total}" if items.total else ""
     if line.state == "ended":
+        reason = _REASONS.get(line.reason or "", line.reason)
+        turns = f"{line.turns} turns" if line.turns is not None and line.turns > 1 else ""
         return HomeRow(
             id=f"{line.kind}:{line.id}",
             group="done",
             state=ended_state(line.reason or ""),
             title=line.title or line.conversation_id,
-            details=tuple(filter(None, (_REASONS.get(line.reason or "", line.reason), done, line.conversation_id))),
+            details=tuple(filter(None, (reason, done, turns, line.conversation_id))),
             at=line.ended_at or line.started_at or "",
             session=line.conversation_id,
         )

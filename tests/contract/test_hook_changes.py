@@ -36,3 +36,17 @@ def test_what_a_person_changes_on_a_copy_stays_and_is_told_once(
         assert sorted(copied()) == [("A", "completed"), ("A", "pending"), ("B and more", "pending"), ("C", "cancelled")]
         assert [item.reason for item in checklists.get(agent.conversation_id).items][-1] == "Not needed"
         assert service.prompt_submitted(agent, "Go on") == expected
+
+
+@pytest.mark.spec("X9", "X2")
+def test_an_item_that_the_agent_has_not_heard_of_is_added_whatever_happened_to_it(
+    store: Store, conversations: Conversations, checklists: Checklists, agent: Scope
+) -> None:
+    service = HookService(store, conversations, BUILT_IN["supervisor"])
+    person = Scope(agent.conversation_id, Actor(Role.PERSON, "ann"))
+    service.copy_native_list(agent, [todo("A")])
+    checklists.add(person, "B", "C", reason="todos add")
+    checklists.cancel(person, "2", "Not now", reason="todos cancel")
+    checklists.undo(person, reason="todos undo")
+    checklists.cancel(person, "3", "Never", reason="todos cancel")
+    assert service.prompt_submitted(agent, "Go on") == "The user added “B”. Bring your own list into line."

@@ -91,6 +91,8 @@ async def test_an_agent_that_starts_beside_home_appears_and_its_list_is_edited(
             told = host.hook("stop")
             assert told["decision"] == "block"
             assert "2 items are still open" in told["reason"]
+            # The same count as on Home.
+            await stage.until(lambda: "claude-code runs · auto 1/10" in stage.text)
             assert "Check it" in [item.title for item in stage.conversation.state.todos.open_items]  # type: ignore[union-attr]
             await stage.pilot.press("escape", "ctrl+b")
             await stage.until(lambda: isinstance(stage.app.screen, HomeScreen) and "auto 1/10" in stage.text)

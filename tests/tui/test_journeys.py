@@ -121,8 +121,13 @@ async def test_a_person_queues_edits_interrupts_and_resumes(services: Services, 
         await stage.until(lambda: "2 second" in stage.text)
         await stage.pilot.press("alt+up")
         await stage.until(lambda: stage.conversation.composer.queue.has_focus)
-        stage.conversation.composer.queue.highlighted = 1
-        await stage.pilot.press("enter")
+        # From the prompt upwards, and not around the end.
+        chosen = []
+        for _ in range(4):
+            chosen.append(stage.conversation.composer.queue.highlighted)
+            await stage.pilot.press("up")
+        assert chosen == [2, 1, 0, 0]
+        await stage.pilot.press("down", "enter")
         await stage.until(lambda: "Changing queued message 2" in stage.text)
         await stage.type(" thought")
         await stage.pilot.press("enter")

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -48,8 +49,9 @@ STALLS = "\n".join(
 class Terminal:
     """A program in a pseudo-terminal; `screen` has the lines that scrolled away, too."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, pid: int) -> None:
         self._fd = fd
+        self._pid = pid
         self.raw = ""
         self._screen = pyte.HistoryScreen(COLUMNS, LINES, history=10_000)
         self._stream = pyte.ByteStream(self._screen)
@@ -66,6 +68,10 @@ class Terminal:
         """Answer a question that a person has had time to read."""
         select.select([], [], [], QUIET_SECONDS + 0.1)
         self.send(text)
+
+    def interrupt(self) -> None:
+        """As Ctrl+C does."""
+        os.kill(self._pid, signal.SIGINT)
 
     def until(self, words: str, seconds: float = 40.0) -> None:
         """Read until the screen contains the words."""
@@ -106,7 +112,7 @@ def chat(project: Path, environment: dict[str, str], *arguments: str) -> Iterato
         stderr=inside,
     )
     os.close(inside)
-    terminal = Terminal(source)
+    terminal = Terminal(source, process.pid)
     try:
         yield terminal
         terminal.drain()
@@ -209,6 +215,21 @@ def test_a_queue_that_was_left_is_told_and_sent_by_continue(project: Path, envir
         terminal.until("no, or no and a reason")
         terminal.answer("no\n")
         terminal.until("Agent: All done.")
+        terminal.send("/quit\n")
+
+
+@pytest.mark.spec("C14", "X13")
+def test_plain_does_not_quit_at_the_first_key_while_a_turn_begins(project: Path, environment: dict[str, str]) -> None:
+    with chat(project, environment, "--plain", "-s", "s1", "Do it.") as terminal:
+        terminal.until("Working.")
+        terminal.interrupt()
+        terminal.until("Press Ctrl+C again")
+        if not any("Interrupted." in line for line in terminal.screen):
+            terminal.until("no, or no and a reason")
+            terminal.answer("no\n")
+            terminal.until("Agent: All done.")
+        terminal.send("/resume\n")
+        terminal.until("s1  Do it.")
         terminal.send("/quit\n")
 
 

@@ -25,10 +25,14 @@ from punchlist.surfaces.tui.agent_options import AgentOptions
 from punchlist.surfaces.tui.app import PunchlistApp
 from punchlist.surfaces.tui.backend import Backend
 from punchlist.surfaces.tui.copy_screen import CopyScreen
+from punchlist.surfaces.tui.dialogs import ConfirmDialog
 from punchlist.surfaces.tui.panels.board_moves import plan_move
 from punchlist.surfaces.tui.panels.board_screen import BoardColumn, BoardScreen
+from punchlist.surfaces.tui.panels.runs_screen import RunsScreen
 from punchlist.surfaces.tui.panels.todo_screen import TodoScreen
 from punchlist.surfaces.tui.slash_commands.model import DialogName
+from punchlist.views.board import read_board
+from punchlist.views.home import read_home
 
 pytestmark = pytest.mark.anyio
 ADA = Actor(Role.PERSON, "ada")
@@ -110,7 +114,9 @@ async def test_cards_are_moved_by_key_and_impossible_moves_say_why(services: Ser
         assert titles(app) == [["Drop the polyfills"], ["Cache the loaders", "Split the bundle"], [], []]
         await pilot.press("left", "shift+right")
         await until(pilot, lambda: "limit" in told(app))
-        await pilot.press("right", "shift+right")
+        await pilot.press("right", "right", "shift+left")
+        await until(pilot, lambda: "There is no card here" in told(app))
+        await pilot.press("left", "shift+right")
         await until(pilot, lambda: titles(app)[2] == ["Cache the loaders"])
         await pilot.press("shift+left")
         await until(pilot, lambda: "cannot go back to pending" in told(app))
@@ -132,6 +138,36 @@ async def test_a_card_that_is_started_without_a_worker_says_so(services: Service
         text = str(app.screen.query_one("#text", Static).content)
         assert "in progress" in text
         assert "in_progress" not in text
+
+
+@pytest.mark.spec("M11", "M15")
+async def test_runs_are_named_by_their_todo_and_controlled_by_keys(services: Services) -> None:
+    scope = MissionScope("s", ADA)
+    [todo] = [one for one in read_board(services.store, "fast").todos.items if one.title == "Cache the loaders"]
+    services.mission_todos.update(scope, "fast", todo.id, TodoAction.START, "test")
+    assert [line.title for line in read_home(services).working] == ["execute: Cache the loaders"]
+
+    async with panel(services, DialogName.RUNS) as (app, pilot):
+
+        def row() -> str:
+            return str(app.screen.query_one(OptionList).get_option_at_index(0).prompt)
+
+        assert "queued" in row()
+        assert "Cache the loaders" in row()
+        await pilot.press("r")
+        await until(pilot, lambda: "nothing to resume" in told(app))
+        await pilot.press("p")
+        await until(pilot, lambda: "pause requested" in row())
+        await pilot.press("r")
+        await until(pilot, lambda: "requested" not in row())
+        await pilot.press("e", *"Hurry", "enter")
+        await until(pilot, lambda: "gets your message" in told(app))
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(app.screen, ConfirmDialog))
+        await pilot.press("y")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and "No open runs" in row())
+        await pilot.press("a")
+        await until(pilot, lambda: "stopped" in row())
 
 
 @pytest.mark.spec("M15")

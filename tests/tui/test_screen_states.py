@@ -159,8 +159,11 @@ async def test_a_database_that_cannot_be_read_is_told_until_it_can(services: Ser
     for session in (None, "pages"):
         async with screen(services, session) as (app, pilot):
             await until_painted(pilot, "Why is the build slow?")
-            aside = database.rename(database.with_suffix(".aside"))
-            database.write_text("This is no database. " * 20)
+            # In one step: the application would make a new database while there is none.
+            aside, damaged = database.with_suffix(".aside"), database.with_suffix(".damaged")
+            aside.hardlink_to(database)
+            damaged.write_text("This is no database. " * 20)
+            damaged.replace(database)
             app._data_changed()
             for width in WIDTHS:
                 await pilot.resize_terminal(width, HEIGHT)

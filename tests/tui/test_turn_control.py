@@ -15,6 +15,7 @@ from punchlist.conversations.message_queue import MessageQueue
 from punchlist.conversations.model import MessageRole, Scope
 from punchlist.kernel.events import Actor, Role
 from punchlist.surfaces.tui.backend import Backend
+from punchlist.surfaces.tui.home_screen import HomeScreen
 from punchlist.surfaces.tui.list_changes import list_change_words
 from punchlist.surfaces.tui.status_text import StatusValues, status_content
 from punchlist.views.conversations import read_status
@@ -159,12 +160,31 @@ def message(*lines: str) -> str:
         (("○ a", "○ b"), ("○ b",), "removed “a”"),
         (("○ a", "○ b"), ("○ b", "○ a"), "list moved"),
         (("○ a",), (), "removed “a”"),
+        (("○ a", "○ b"), ("✗ a (cancelled: Too (very) large.)", "○ b"), "cancelled “a”"),
+        (("✗ a (cancelled)", "○ b"), ("○ a", "! b (dropped)"), "reopened “a” · dropped “b”"),
     ],
 )
 def test_a_change_of_the_list_is_told_as_its_difference(
     before: tuple[str, ...], after: tuple[str, ...], words: str
 ) -> None:
     assert list_change_words(message(*before), message(*after)) == words
+
+
+@pytest.mark.spec("S8", "X13")
+async def test_a_conversation_that_is_opened_late_shows_what_was_streamed_before(
+    services: Services, project: Path
+) -> None:
+    command = "echo first; touch begun; until test -e go_on; do sleep 0.05; done"
+    model = rehearsal(project, {"calls": [{"tool": "run_command", "arguments": {"command": command}}]}, {"text": "Ok."})
+    async with opened(services, model, goal="Work.", mode="yolo") as stage:
+        await stage.until(lambda: "│ first" in stage.history)
+        await stage.pilot.press("ctrl+b")
+        await stage.until(lambda: isinstance(stage.app.screen, HomeScreen) and "Work." in stage.text)
+        await stage.pilot.press("enter")
+        await stage.until(lambda: stage.in_conversation and "│ first" in stage.history, 15)
+        (project / "go_on").touch()
+        await stage.until(lambda: "Ok." in stage.history)
+        assert stage.history.count("first") == stage.history.count("echo first") + 1
 
 
 @pytest.mark.spec("W9")

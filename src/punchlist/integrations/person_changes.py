@@ -53,19 +53,25 @@ def person_changes(told: Sequence[Event], untold: Sequence[Event]) -> list[Perso
     for event in told:
         lists.apply(event)
     found: dict[tuple[str, str], PersonChange] = {}
+    unknown: dict[str, PersonChange] = {}
+    """The items that the agent has not heard of."""
     for event in untold:
         for change in list(lists.apply(event)):
             if is_by_person(event):
-                _add(found, change)
-            elif is_by_agent(event) and change.verb in (COMPLETED, CANCELLED):
-                _forget(found, change.id)
+                if change.verb == ADDED:
+                    unknown[change.id] = change
+                _add(found, change, unknown.get(change.id))
+            elif is_by_agent(event):
+                unknown.pop(change.id, None)
+                if change.verb in (COMPLETED, CANCELLED):
+                    _forget(found, change.id)
     return list(found.values())
 
 
-def _add(found: dict[tuple[str, str], PersonChange], change: PersonChange) -> None:
+def _add(found: dict[tuple[str, str], PersonChange], change: PersonChange, added: PersonChange | None) -> None:
     key = (change.id, _KINDS.get(change.verb, _STATE))
-    earlier, added = found.get(key), found.get((change.id, _STATE))
-    if added is not None and added.verb == ADDED and change.verb != COMPLETED:
+    earlier = found.get(key)
+    if added is not None and change.verb != COMPLETED:
         _forget(found, change.id)
         if change.verb not in (CANCELLED, REMOVED):
             found[change.id, _STATE] = replace(added, title=change.title)

@@ -15,6 +15,7 @@ from punchlist.conversations.status_repository import find_status
 from punchlist.host_sessions import HostSessions
 from punchlist.kernel.text import excerpt
 from punchlist.missions import repository as mission_repository
+from punchlist.missions.todos import repository as mission_todos
 from punchlist.runs import repository as run_repository
 from punchlist.runs.lifecycle import RunStatus
 from punchlist.runs.model import Run
@@ -163,7 +164,7 @@ def _run_line(tx: Transaction, run: Run) -> WorkLine:
         "run",
         run.id,
         run.conversation_id,
-        f"{run.kind}: {_title(tx, run.conversation_id)}",
+        f"{run.kind}: {run_title(tx, run)}",
         run.agent,
         run.status.value,
         list_progress(tx, run.conversation_id, turn),
@@ -173,6 +174,12 @@ def _run_line(tx: Transaction, run: Run) -> WorkLine:
         status.continuation_limit if status else None,
         tokens,
     )
+
+
+def run_title(tx: Transaction, run: Run) -> str:
+    """What a run is about: its todo, else its conversation."""
+    todo = mission_todos.find(tx, id=run.todo_id) if run.todo_id is not None else None
+    return todo.title if todo is not None else _title(tx, run.conversation_id)
 
 
 def _turn_line(tx: Transaction, turn: StoredTurn) -> WorkLine:

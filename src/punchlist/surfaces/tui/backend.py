@@ -42,6 +42,7 @@ from punchlist.views import repository
 from punchlist.views.chat import list_message_before, read_chat
 from punchlist.views.conversations import TurnStatusLine, read_status, turn_state
 from punchlist.views.home import read_home
+from punchlist.views.live_text import LiveTextFeed
 from punchlist.views.search import SearchPage, read_search
 from punchlist.views.todos import TodoList
 
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from punchlist.surfaces.tui.entries import CallEntry
     from punchlist.surfaces.tui.todo_panel import TodoEdit
     from punchlist.toolcalls.stored_call import StoredApproval, StoredCall
+    from punchlist.views.live_text import LiveText
 
 PAGE: Final = 100
 HOME_ROWS: Final = 40
@@ -172,6 +174,10 @@ class Backend:
             results_of(found.entries),
         )
 
+    def streamed(self, session: str) -> list[LiveText]:
+        """What the open turn of a session has streamed so far and is not stored yet."""
+        return LiveTextFeed(self.services.store, session).poll()
+
     def _list_before(self, session: str, entries: Sequence[ChatEntry]) -> str:
         """The message about the list before the first one of a page; empty if there is none."""
         position = next((each.message.position for each in entries if each.message.kind == UPDATE_KIND), None)
@@ -224,7 +230,8 @@ class Backend:
                 return TurnFigures(model)
             limits = agent.limits
             limit = limits.continuations if agent.todo_driven else None
-            return TurnFigures(model, limit=limit, budget=limits.cost, token_budget=limits.tokens)
+            done = self._continuations(line.turn) if line and line.turn else 0
+            return TurnFigures(model, "", done, limit, budget=limits.cost, token_budget=limits.tokens)
         is_open = line.turn is not None and line.turn.open
         return TurnFigures(
             status.model if is_open else model,
@@ -238,6 +245,11 @@ class Backend:
             status.context_tokens,
             status.context_window,
         )
+
+    def _continuations(self, turn: StoredTurn) -> int:
+        """Of a third-party agent, from its messages."""
+        with self.services.store.read() as tx:
+            return repository.continuations_of_turn(tx, turn_id=turn.id) or 0
 
     def todos(self, session: str) -> TodoList:
         return self.services.todos.list(self.scope(session))

@@ -148,7 +148,11 @@ class ConversationScreen(DataScreen):
             self.data_changed()
 
     def add_live(self, pieces: Sequence[LiveText]) -> None:
-        if self._feed.add_live(pieces) and not self._draws_live:
+        if self._feed.add_live(pieces):
+            self._draw_soon()
+
+    def _draw_soon(self) -> None:
+        if not self._draws_live:
             self._draws_live = True
             self.set_timer(FRAME_SECONDS, self._draw_live)
 
@@ -168,6 +172,8 @@ class ConversationScreen(DataScreen):
     def _show(self, loaded: _Loaded) -> None:
         state, following = loaded.state, self.history.follows
         new = self._feed.show(loaded.entries)
+        if self._feed.has_undrawn:
+            self._draw_soon()
         self._unseen = 0 if following else self._unseen + new
         if loaded.entries.page.has_later and not self._feed.has_later:
             self.data_changed()
@@ -397,7 +403,7 @@ class ConversationScreen(DataScreen):
 
         if choices:
             self.app.push_screen(
-                ChoiceDialog("Copy an earlier message into the prompt; the agent keeps what followed it", choices),
+                ChoiceDialog("Copy an earlier message; what followed it stays", choices),
                 chosen,
             )
 

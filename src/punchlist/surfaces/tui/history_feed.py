@@ -34,6 +34,8 @@ class LoadedEntries:
     calls: Sequence[CallEntry]
     """Calls that had not ended, as they are now."""
     is_first: bool
+    streamed: Sequence[LiveText] = ()
+    """With the first page: what is not stored yet, so far."""
 
 
 class HistoryFeed:
@@ -48,6 +50,10 @@ class HistoryFeed:
         self._is_loaded = False
         self._open_calls: list[CallEntry] = []
         self._live = LiveBuffer()
+        self._early: list[LiveText] = []
+        """Pieces that came before the first page was there."""
+        self._streamed: set[int] = set()
+        """The numbers of the pieces that came with the first page."""
         self.sent: str | None = None
         """A message of the person whose turn has not begun."""
         view.on_trim = self._trimmed
@@ -66,7 +72,9 @@ class HistoryFeed:
         else:
             page = backend.page(self.session, after=self._last, limit=PAGE)
         calls = backend.calls([*self._open_calls, *open_calls(page.entries)])
-        return LoadedEntries(page, with_results(calls, page.results), is_first)
+        # After the page: a reply that is stored meanwhile has ended.
+        streamed = backend.streamed(self.session) if is_first else ()
+        return LoadedEntries(page, with_results(calls, page.results), is_first, streamed)
 
     def show(self, loaded: LoadedEntries) -> int:
         """Draw what was loaded; returns how many entries are new."""
@@ -81,6 +89,8 @@ class HistoryFeed:
             self._drop_replaced(page.entries)
             new = view.extend(page.entries)
         view.extend(loaded.calls)
+        if loaded.is_first:
+            self._begin_live(loaded.streamed)
         self._open_calls = open_calls(loaded.calls)
         self._last = max(self._last, page.last)
         return new
@@ -120,10 +130,27 @@ class HistoryFeed:
 
     def add_live(self, pieces: Iterable[LiveText]) -> bool:
         """Take streamed text; whether there is something to draw."""
-        mine = [piece for piece in pieces if piece.conversation_id == self.session]
+        mine = [piece for piece in pieces if piece.conversation_id == self.session and piece.seq not in self._streamed]
+        if not self._is_loaded:
+            self._early += mine
+            return False
         for piece in mine:
             self._live.add(piece)
         return bool(mine)
+
+    def _begin_live(self, streamed: Sequence[LiveText]) -> None:
+        """Start with what was streamed so far. What has ended is among the stored entries, or will be."""
+        self._streamed = {piece.seq for piece in streamed}
+        early, self._early = self._early, []
+        for piece in streamed:
+            self._live.add(piece)
+        self.add_live(early)
+        for turn in list(self._live.ended):
+            self._live.forget(turn)
+
+    @property
+    def has_undrawn(self) -> bool:
+        return self._live.has_changed
 
     def draw_live(self, turn: str | None) -> None:
         """`turn` is the turn of the conversation; others are workers'."""
@@ -131,11 +158,15 @@ class HistoryFeed:
         if self.has_later:
             return
         entries: list[Entry] = [*live.take_replies(turn)]
+        early = []
         for call_id, output in live.take_outputs().items():
             call = view.entry(call_id)
-            if isinstance(call, CallEntry) and not call.has_ended:
+            if call is None:
+                # A call can print before it was read.
+                early.append(call_id)
+            elif isinstance(call, CallEntry) and not call.has_ended:
                 entries.append(replace(call, status="executing", output=output))
-        live.taken()
+        live.taken(but=early)
         if entries:
             view.extend(entries)
 

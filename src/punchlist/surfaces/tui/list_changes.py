@@ -76,4 +76,9 @@ def _lines(message: str) -> list[_Line]:
     _, *lines = message.splitlines() or [""]
     parts = (line.strip().partition(" ") for line in lines)
     statuses = _statuses()
-    return [(statuses[icon], label) for icon, _, label in parts if icon in statuses]
+    return [(statuses[icon], _title(label, statuses[icon])) for icon, _, label in parts if icon in statuses]
+
+
+def _title(label: str, status: str) -> str:
+    """Without the note of its status, such as ` (cancelled: too large)`."""
+    return label.rpartition(f" ({status}")[0] or label

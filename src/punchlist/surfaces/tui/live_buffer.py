@@ -6,6 +6,7 @@ replaces all of it as soon as it is there.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -75,8 +76,13 @@ class LiveBuffer:
         """The output of calls that have printed more, by call."""
         return {key: text for key, (_, text) in self._outputs.items() if key in self._changed}
 
-    def taken(self) -> None:
-        self._changed.clear()
+    def taken(self, *, but: Collection[str] = ()) -> None:
+        """All was drawn, `but` the output of these calls, whose entries are not there yet."""
+        self._changed.intersection_update(but)
+
+    @property
+    def has_changed(self) -> bool:
+        return bool(self._changed)
 
     def forget(self, turn_id: str) -> None:
         """The reply of a turn is on the screen from its stored message."""

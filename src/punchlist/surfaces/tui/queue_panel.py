@@ -84,6 +84,9 @@ class QueuePanel(OptionList):
     def watch_has_focus(self, value: bool) -> None:
         super().watch_has_focus(value)
         self.border_subtitle = key_hint(self.app, KeyScope.QUEUE, QUEUE_HINTS, self.size.width) if value else ""
+        if value and self.option_count:
+            # The prompt, from which one comes, is below.
+            self.highlighted = self.option_count - 1
 
     @property
     def chosen(self) -> tuple[QueuedMessage, int] | None:
@@ -102,6 +105,11 @@ class QueuePanel(OptionList):
 
     def action_leave(self) -> None:
         self.post_message(self.Left())
+
+    def action_cursor_up(self) -> None:
+        """Not from the first message to the last."""
+        if self.highlighted:
+            super().action_cursor_up()
 
     def action_cursor_down(self) -> None:
         """Below the last message is the prompt."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from punchlist.conversations.repository import overviews
 from punchlist.errors import NotFound
 from punchlist.kernel.text import excerpt, visible, visible_block
 from punchlist.surfaces.tui.backend import Backend
@@ -14,12 +13,15 @@ from punchlist.surfaces.tui.slash_commands.builtin import MODES
 from punchlist.surfaces.tui.slash_commands.model import DialogName
 from punchlist.surfaces.tui.theme import SIGNS
 from punchlist.views.board import read_board
+from punchlist.views.conversations import read_conversations
 from punchlist.views.runs import read_runs
 
 if TYPE_CHECKING:
     from punchlist.views.todos import NumberedTodo
 
 SHOWN: Final = 20
+MAX_SESSIONS: Final = 200
+"""Sessions that are compared with the words."""
 
 
 def dialog_text(backend: Backend, session: str, dialog: DialogName, argument: str) -> str:
@@ -89,13 +91,11 @@ def _plans(backend: Backend, session: str, _: str) -> Iterator[str]:
 
 
 def _sessions(backend: Backend, _: str, words: str) -> Iterator[str]:
-    with backend.services.store.read() as tx:
-        found = overviews(tx, 200)
     wanted = words.lower().split()
     rows = [
-        f"{visible(one.conversation.id)}  {one.turns} turns  {visible(excerpt(one.conversation.title))}".rstrip()
-        for one in found
-        if all(word in f"{one.conversation.id} {one.conversation.title}".lower() for word in wanted)
+        f"{visible(one.id)}  {visible(excerpt(one.title))}".rstrip()
+        for one in read_conversations(backend.services.store, limit=MAX_SESSIONS).conversations
+        if all(word in f"{one.id} {one.title}".lower() for word in wanted)
     ]
     yield from rows[:SHOWN] or ["No session fits."]
     yield "/resume ID opens one."

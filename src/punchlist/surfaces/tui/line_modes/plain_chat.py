@@ -126,6 +126,8 @@ class PlainChat:
         self._inbox: SimpleQueue[tuple[str, float] | None] = SimpleQueue()
         """Typed lines with their time; None only wakes the loop."""
         self._at_end = False
+        self._leaves_start = False
+        """Ctrl+C was pressed while a turn was about to begin."""
         self._announced = ""
         self._ended = threading.Event()
         self._chat.on_notice = lambda: self._inbox.put(None)
@@ -150,6 +152,7 @@ class PlainChat:
 
     def _step(self) -> None:
         update = self._chat.poll()
+        self._leaves_start &= not update.state.is_running
         self._announce("Working." if self._chat.is_running else "Ready.", bool(update.state.turn))
         try:
             typed = self._inbox.get(timeout=TICK_SECONDS)
@@ -178,10 +181,15 @@ class PlainChat:
             self._output.say(text)
 
     def _interrupted(self) -> None:
-        if self._chat.is_running and self._chat.interrupt():
+        """Quit only if nothing works and nothing is about to, as of now."""
+        self._chat.poll()
+        if not self._chat.is_running or self._leaves_start:
+            self._chat.is_finished = True
+        elif self._chat.interrupt():
             self._output.say("Interrupted. Press Ctrl+C again to quit.")
         else:
-            self._chat.is_finished = True
+            self._leaves_start = True
+            self._output.say("The agent is about to begin. Press Ctrl+C again to leave it working and quit.")
 
     def _read_lines(self) -> None:
         # A closed terminal is the end of input.

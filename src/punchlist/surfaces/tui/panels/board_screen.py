@@ -30,6 +30,7 @@ from punchlist.views.health import has_worker
 NARROW: Final = 90
 """Below this width only the column with the focus is shown."""
 REASON: Final = "moved on the board"
+NO_CARD: Final = "There is no card here. ← and → go to another column."
 NO_WORKER: Final = (
     "◆ No worker runs, so queued runs wait. Start one in another terminal: punchlist worker (or punchlist serve)"
 )
@@ -156,8 +157,14 @@ class BoardScreen(PanelScreen[MissionBoard]):
         self._current.action_cursor_down()
 
     def action_open(self) -> None:
-        if (todo := self._current.chosen) is not None:
+        if (todo := self._chosen()) is not None:
             self.app.push_screen(TodoScreen(todo.id))
+
+    def _chosen(self) -> MissionTodo | None:
+        """The chosen card; without one, say so."""
+        if (todo := self._current.chosen) is None:
+            self.say(NO_CARD, failed=True)
+        return todo
 
     def on_option_list_option_selected(self) -> None:
         self.action_open()
@@ -181,7 +188,7 @@ class BoardScreen(PanelScreen[MissionBoard]):
         self._move(1)
 
     def _move(self, step: int) -> None:
-        if (todo := self._current.chosen) is None:
+        if (todo := self._chosen()) is None:
             return
         action = plan_move(todo.status, step)
         if isinstance(action, TodoAction):
@@ -199,7 +206,7 @@ class BoardScreen(PanelScreen[MissionBoard]):
         self._try(TodoAction.CANCEL)
 
     def _try(self, action: TodoAction) -> None:
-        if (todo := self._current.chosen) is None:
+        if (todo := self._chosen()) is None:
             return
         if problem := action_problem(todo.status, action):
             self.say(problem, failed=True)

@@ -12,13 +12,14 @@ from textual.widgets import Footer, OptionList
 from textual.widgets.option_list import Option
 
 from punchlist.conversations.model import Scope
-from punchlist.runs.lifecycle import RunStatus
+from punchlist.runs.lifecycle import ControlRequest, RunStatus
 from punchlist.runs.model import Run
 from punchlist.surfaces.figures import age_of, format_age, format_count
 from punchlist.surfaces.tui.dialogs import ConfirmDialog, LineDialog
 from punchlist.surfaces.tui.display_text import assemble, line
 from punchlist.surfaces.tui.key_table import KeyScope, bindings
 from punchlist.surfaces.tui.panels.panel_screen import PanelScreen
+from punchlist.views.home import run_title
 from punchlist.views.runs import read_runs
 
 _STYLES = {
@@ -27,10 +28,20 @@ _STYLES = {
     RunStatus.PAUSED: "$needs-you",
     RunStatus.FAILED: "$failed",
 }
-REASON = "from the terminal application"
+MAX_RUNS = 200
 
 
-class RunsScreen(PanelScreen[Sequence[Run]]):
+def _requested(run: Run) -> str:
+    """What a person wants and the worker has not done yet."""
+    if run.wish is None or run.ended_at is not None:
+        return ""
+    is_paused = run.wish is ControlRequest.PAUSE and run.status is RunStatus.PAUSED
+    return "" if is_paused else f"{run.wish.value} requested  "
+
+
+class RunsScreen(PanelScreen[Sequence[tuple[Run, str]]]):
+    """Its data are the runs and what each is about."""
+
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(KeyScope.RUNS)]
     DEFAULT_CSS = """
     RunsScreen { align: center middle; }
@@ -52,11 +63,13 @@ class RunsScreen(PanelScreen[Sequence[Run]]):
             yield OptionList(markup=False)
             yield Footer(compact=True)
 
-    def load(self) -> Sequence[Run]:
-        runs = read_runs(self.backend.services.store, todo_id=self._todo_id, limit=200).runs
-        return [run for run in runs if self._with_ended or run.ended_at is None]
+    def load(self) -> Sequence[tuple[Run, str]]:
+        store = self.backend.services.store
+        page = read_runs(store, todo_id=self._todo_id, open_only=not self._with_ended, limit=MAX_RUNS)
+        with store.read() as tx:
+            return [(run, run_title(tx, run)) for run in page.runs]
 
-    def show(self, data: Sequence[Run]) -> None:
+    def show(self, data: Sequence[tuple[Run, str]]) -> None:
         options = self.query_one(OptionList)
         place = options.highlighted or 0
         now = self.backend.now()
@@ -64,11 +77,16 @@ class RunsScreen(PanelScreen[Sequence[Run]]):
             assemble(
                 f"{run.id[-8:]}  ",
                 (f"{run.status.value:<9}", _STYLES.get(run.status, "$quiet")),
-                f" {run.kind.value:<8} {format_age(age_of(run.created_at, now)):>6}  "
-                f"{format_count(run.input_tokens + run.output_tokens)} tokens  "
-                f"{line(run.agent or '')}  {line(run.why, 200)}",
+                f" {run.kind.value:<8} {format_age(age_of(run.created_at, now)):>6}  ",
+                line(title, 200),
+                (f"  {_requested(run)}", "$needs-you"),
+                (
+                    f"{format_count(run.input_tokens + run.output_tokens)} tokens  {line(run.agent)}  "
+                    f"{line(run.why, 200)}",
+                    "$quiet",
+                ),
             )
-            for run in data
+            for run, title in data
         ]
         options.set_options(
             [Option(row) for row in rows] or [Option("No open runs. a shows ended ones.", disabled=True)]
@@ -79,15 +97,15 @@ class RunsScreen(PanelScreen[Sequence[Run]]):
     @property
     def _chosen(self) -> Run | None:
         place = self.query_one(OptionList).highlighted
-        return self.data[place] if self.data and place is not None and place < len(self.data) else None
+        return self.data[place][0] if self.data and place is not None and place < len(self.data) else None
 
     def action_pause(self) -> None:
         if (run := self._chosen) is not None:
-            self.act(lambda: self.backend.services.runs.pause(self._scope(run), run.id, REASON), "Pause requested.")
+            self.act(lambda: self.backend.services.runs.pause(self._scope(run), run.id), "Pause requested.")
 
     def action_resume(self) -> None:
         if (run := self._chosen) is not None:
-            self.act(lambda: self.backend.services.runs.resume(self._scope(run), run.id, REASON), "Resumed.")
+            self.act(lambda: self.backend.services.runs.resume(self._scope(run), run.id), "Resumed.")
 
     def action_stop(self) -> None:
         if (run := self._chosen) is None:
@@ -96,7 +114,7 @@ class RunsScreen(PanelScreen[Sequence[Run]]):
         def answered(yes: bool | None) -> None:
             if yes:
                 runs = self.backend.services.runs
-                self.act(lambda: runs.stop(self._scope(run), run.id, REASON), "Stop requested.")
+                self.act(lambda: runs.stop(self._scope(run), run.id), "Stop requested.")
 
         question = f"Stop run {run.id[-8:]} ({run.kind.value})? Its work ends; a stopped run is not resumed."
         self.app.push_screen(ConfirmDialog(question), answered)

@@ -78,7 +78,7 @@ def _cost(context: SlashContext, _: str) -> SlashResult:
 
 
 def _turn_line(number: int, used: TurnUsage) -> str:
-    state = used.turn.end_reason or "running"
+    state = (used.turn.end_reason or "running").partition(":")[0]
     return (
         f"{number:>3}  {used.input_tokens:>9,} in {used.output_tokens:>8,} out  {used.requests:>3} requests "
         f"{used.calls:>3} calls  {used.seconds:,.0f} s  {visible(state)}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from tests.tui.stage import SESSION, Stage, opened, rehearsal
 from textual.widgets import Input
 
@@ -14,6 +16,7 @@ from punchlist.config import load
 from punchlist.conversations.message_queue import MessageQueue
 from punchlist.surfaces.tui.approval_panel import ApprovalPanel
 from punchlist.surfaces.tui.backend import Backend
+from punchlist.surfaces.tui.status_line import StatusLine
 from punchlist.surfaces.tui.todo_panel import TodoPanel
 
 pytestmark = pytest.mark.anyio
@@ -142,6 +145,26 @@ async def test_a_person_queues_edits_interrupts_and_resumes(services: Services, 
     # The process goes on with nothing: the list is as it was, and a new instance shows it.
     async with opened(services, model) as stage:
         await stage.until(lambda: "◇ 1 Write notes" in stage.text and "3 third" in stage.text)
+
+
+@pytest.mark.spec("X13")
+async def test_a_storm_of_resizes_leaves_a_screen_that_fits(services: Services, project: Path) -> None:
+    command = "for i in $(seq 100); do echo line 漢字 $i; done; touch begun; until test -e go_on; do sleep 0.05; done"
+    call = {"tool": "run_command", "arguments": {"command": command}}
+    model = rehearsal(project, {"calls": [call]}, {"text": "All of it fits."})
+    async with opened(services, model, goal="Print.", mode="yolo", size=(80, 24)) as stage:
+        await stage.until((project / "begun").exists)
+        sizes = [(16 + number * 37 % 235, 4 + number * 13 % 60) for number in range(80)]
+        await asyncio.gather(*(stage.pilot.resize_terminal(*size) for size in sizes))
+        (project / "go_on").touch()
+        await stage.pilot.resize_terminal(80, 24)
+        await stage.until(lambda: "All of it fits." in stage.text)
+        lines = stage.text.split("\n")
+        assert len(lines) == 24
+        assert all(cell_len(line) <= 80 for line in lines)
+        parts = [stage.conversation.composer.region, stage.conversation.query_one(StatusLine).region]
+        assert parts[0].bottom <= parts[1].y
+        assert parts[1].bottom == 24
 
 
 @pytest.mark.spec("W10")

@@ -113,7 +113,7 @@ async def test_messages_are_queued_while_a_turn_runs_and_can_be_changed_and_remo
         await write(pilot, "and that")
         await pilot.press("tab")
         assert app.said == [("Queued", "also this"), ("Queued", "and that")]
-        await pilot.press("up", "down", "e")
+        await pilot.press("up", "up", "e")
         assert app.composer.text == "second"
         await write(pilot, " thoughts")
         await pilot.press("enter")

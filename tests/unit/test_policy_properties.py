@@ -318,7 +318,7 @@ def test_no_line_with_a_command_that_no_rule_allows_runs(tmp_path: Path) -> None
         assert judge(policy, line) is not Verdict.ALLOW, (wanted, line)
     # The same forms with allowed commands only: it is not the form that is asked about.
     covered = [nested(rng, allowed, rng.choice(allowed), rng.randrange(2)) for _ in range(300)]
-    assert sum(judge(policy, line) is Verdict.ALLOW for line in covered) > 150
+    assert sum(judge(policy, line) is Verdict.ALLOW for line in covered) > len(covered) * 0.4
 
 
 def test_no_line_runs_what_always_did_not_cover(tmp_path: Path) -> None:

@@ -102,14 +102,15 @@ class RedirectionParser(WordParser):
         redirections.feed = redirections.feed or _feeds(match[1], operator, target)
         if operator == "<<<":
             redirections.texts.append(target.text if target.known else target.raw)
-        if operator in {"<", "<&", "<>"} and not _DESCRIPTOR.match(target.text):
+        is_descriptor = operator in {"<&", ">&"} and target.known and _DESCRIPTOR.match(target.text)
+        if operator in {"<", "<&", "<>"} and not is_descriptor:
             redirections.reads.append(target.text if target.known else "?")
         if operator in {"<<<", "<", "<&"}:
             if operator == "<" and _may_connect(target):
                 redirections.writes.append(target.text if target.known else "?")
         elif not target.known:
             redirections.writes.append("?")
-        elif target.text != "/dev/null" and not (operator == ">&" and _DESCRIPTOR.match(target.text)):
+        elif target.text != "/dev/null" and not is_descriptor:
             redirections.writes.append(target.text)
 
     def here_document(self, *, tabs: bool) -> HereDocument:

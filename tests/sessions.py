@@ -45,5 +45,5 @@ def add_trace(
 def traces(store: Store, turn_id: str) -> list[Trace]:
     with store.read() as tx:
         turn = repository.find_turn(tx, turn_id)
-        assert turn is not None
-        return [trace for trace in repository.all_traces(tx, turn.conversation_id) if trace.turn_id == turn_id]
+        found = repository.all_traces(tx, turn.conversation_id) if turn is not None else []
+        return [trace for trace in found if trace.turn_id == turn_id]

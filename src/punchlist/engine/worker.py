@@ -179,7 +179,12 @@ class Worker:
         if run.status is RunStatus.QUEUED:
             # Another run of its chat may be at rest.
             return run.id not in ready
-        return run.status is RunStatus.WAITING and run.executor is not None and is_running(run.executor) is not False
+        if run.status is not RunStatus.WAITING or run.executor is None:
+            return False
+        if run.executor == self.executor and run.id not in self._active_runs:
+            # Taken over or recovered: it has not looked yet whether it can continue.
+            return False
+        return is_running(run.executor) is not False
 
     async def _suspend(self) -> None:
         self._active_runs.close()
